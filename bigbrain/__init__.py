@@ -1,0 +1,1 @@
+"""A brain of flows and agents, served as a model."""
