@@ -1,0 +1,194 @@
+"""A run's live events in another process: one subscription serves all whom this process relays.
+
+Each process that relays has one channel. A run knows the channels of its followers,
+so an event goes once to each process, and joining a run costs no subscription: one
+script reads the log and joins, and whatever comes later is told.
+
+Pub/sub forgets: a connection that was cut, or a reader that was too slow, leaves a
+gap in the numbers of the log. A follower that sees one, that hears of a new
+subscription, or that has heard nothing for some seconds reads the log again. So
+every event arrives exactly once and in order, whatever becomes of the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Literal, TypeAlias
+from uuid import uuid4
+
+import redis
+
+from bigbrain.engine.store import RunStore, subscribed
+from bigbrain.errors import RunExpired
+from bigbrain.events import Event, Failed, Finished, read_events
+
+logger = logging.getLogger(__name__)
+
+SILENCE = 5.0
+"""Seconds without news after which a follower reads the log: each costs one round trip."""
+
+_Mail: TypeAlias = tuple[int, bytes] | Literal["again", "nudge"]
+
+
+class Follower:
+    """One reader of one run's log, for one thread."""
+
+    def __init__(self, hub: Hub, run_id: str, seq: int) -> None:
+        self.run_id = run_id
+        self.seq = seq
+        """The last entry that was read: what a client needs to go on from here elsewhere."""
+        self._hub = hub
+        self._mail: SimpleQueue[_Mail] = SimpleQueue()
+        self._heard = time.monotonic()
+        self._over = False
+
+    def post(self, mail: _Mail) -> None:
+        """Hands over news, from any thread."""
+        self._mail.put(mail)
+
+    def nudge(self) -> None:
+        """Makes a `read` that waits return at once, from any thread."""
+        self._mail.put("nudge")
+
+    def read(self, timeout: float) -> list[Event]:
+        """The events that came next, in order; none when none came within `timeout` seconds or on a nudge.
+
+        Raises `RunExpired` when the run's log is gone.
+        """
+        until = time.monotonic() + timeout
+        while True:
+            left = min(until, self._heard + SILENCE) - time.monotonic()
+            try:
+                mail = self._mail.get(timeout=max(0.0, left))
+            except Empty:
+                if time.monotonic() >= self._heard + SILENCE and (events := self.catch_up()):
+                    return events
+                if time.monotonic() >= until:
+                    return []
+                continue
+            if mail == "nudge":
+                return []
+            if events := self._take(mail):
+                return events
+
+    def _take(self, mail: tuple[int, bytes] | Literal["again"]) -> list[Event]:
+        if mail == "again":
+            return self.catch_up()
+        seq, line = mail
+        if seq <= self.seq:
+            return []
+        if seq > self.seq + 1:
+            return self.catch_up()
+        self.seq = seq
+        self._heard = time.monotonic()
+        return self._read(line)
+
+    def catch_up(self) -> list[Event]:
+        """What the log holds after the last entry that was read; none while the server is away."""
+        self._heard = time.monotonic()
+        try:
+            found = self._hub.store.follow(self.run_id, self._hub.channel, self.seq)
+        except (redis.ConnectionError, redis.TimeoutError) as exc:
+            logger.warning("the log of run %s cannot be read: %s", self.run_id, exc)
+            return []
+        if found is None:
+            raise RunExpired
+        events: list[Event] = []
+        for seq, line in found[1]:
+            self.seq = seq
+            events += self._read(line)
+        return events
+
+    def _read(self, line: bytes) -> list[Event]:
+        events = read_events(line)
+        self._over = self._over or any(isinstance(event, (Finished, Failed)) for event in events)
+        return events
+
+    @property
+    def over(self) -> bool:
+        """Whether the answer's last event was read."""
+        return self._over
+
+
+class Hub:
+    """The followers of this process and their one subscription; start it after a fork, not before."""
+
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+        self.channel = f"bb:web:{uuid4().hex}"
+        self._followers: dict[str, set[Follower]] = {}
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="relay", daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        """How many followers there are."""
+        return sum(len(followers) for followers in list(self._followers.values()))
+
+    @contextmanager
+    def follow(self, run_id: str, seq: int = 0) -> Iterator[Follower]:
+        """A follower of a run, from entry `seq` of its log on.
+
+        To follow a run from its start, enter this first, then start the run with
+        `hub.channel` as its follower: no event can come in between. To join a run
+        that is under way, call `catch_up` on the follower.
+        """
+        follower = Follower(self, run_id, seq)
+        with self._lock:
+            self._followers.setdefault(run_id, set()).add(follower)
+        try:
+            yield follower
+        finally:
+            self._leave(follower)
+
+    def _leave(self, follower: Follower) -> None:
+        with self._lock:
+            others = self._followers[follower.run_id]
+            others.discard(follower)
+            if not others:
+                del self._followers[follower.run_id]
+        if not others and not follower.over:
+            try:
+                self.store.unfollow(follower.run_id, self.channel)
+            except redis.RedisError as exc:
+                logger.warning("run %s could not be left: %s", follower.run_id, exc)
+
+    def close(self) -> None:
+        """Ends the subscription."""
+        self._closing.set()
+        self._thread.join(timeout=5)
+
+    def _listen(self) -> None:
+        while not self._closing.is_set():
+            try:
+                with subscribed(self.store.client, self.channel) as subscription:
+                    while not self._closing.is_set():
+                        message = subscription.get_message(timeout=1.0)
+                        if message is not None:
+                            self._hear(message["type"], message["data"])
+            except redis.RedisError as exc:
+                logger.warning("the relay lost its subscription: %s", exc)
+                self._closing.wait(0.1)
+
+    def _hear(self, kind: str, data: bytes | int) -> None:
+        if isinstance(data, int):
+            # a subscription has just begun, perhaps anew: what was told meanwhile is only in the logs
+            if kind == "subscribe":
+                self._post_all("again")
+            return
+        for told in data.split(b"\n"):
+            run_id, seq, line = told.split(b" ", 2)
+            for follower in tuple(self._followers.get(run_id.decode(), ())):
+                follower.post((int(seq), line))
+
+    def _post_all(self, mail: _Mail) -> None:
+        with self._lock:
+            everyone = [follower for followers in self._followers.values() for follower in followers]
+        for follower in everyone:
+            follower.post(mail)

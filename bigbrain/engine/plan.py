@@ -1,0 +1,181 @@
+"""What a brain's tree comes down to: steps with fixed paths, and the one way from each to the next.
+
+A plan is a sequence of `Step`s (work to do), `Mark`s (a stage of the answer ends
+here) and `Fork`s (one of several sequences is taken). Paths are positions, such as
+`2` or `2/house/0`: the same tree gives the same paths in every process. Where a run
+goes from a step is a function of the plan, the path and the choice made; a queue's
+message, a chain and a recovery are all projections of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from bigbrain.engine.records import END
+
+
+class Step(msgspec.Struct, frozen=True, tag=True):
+    """A piece of work: `flow` and `agents` are names for people, `shape` what the fingerprint keeps of it.
+
+    `cpu` sends it to the workers for work that keeps a processor busy.
+    """
+
+    path: str
+    flow: str
+    agents: tuple[str, ...] = ()
+    shape: str = ""
+    durable: bool = False
+    cpu: bool = False
+
+
+class Mark(msgspec.Struct, frozen=True, tag=True):
+    """The end of a stage: what was produced since the last one goes to the client."""
+
+    path: str
+
+
+class Fork(msgspec.Struct, frozen=True, tag=True):
+    """Several sequences under their ids, of which the run takes the chosen one."""
+
+    path: str
+    flow: str
+    members: dict[str, Sequence]
+
+
+Item: TypeAlias = Step | Mark | Fork
+Sequence: TypeAlias = tuple[Item, ...]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """Where a run goes: `path` of the next step or `END`, what it passes on the way.
+
+    `marks`: how many stages end. `used`: the choice was taken. `more`: whether another stage may yet end.
+    """
+
+    path: str
+    marks: int = 0
+    used: bool = False
+    more: bool = False
+
+
+class UnknownChoice(Exception):
+    """Raised when a fork has no member of the chosen id."""
+
+    def __init__(self, fork: Fork, choice: str) -> None:
+        known = ", ".join(f"`{name}`" for name in fork.members)
+        super().__init__(f"`{choice}` is no member of `{fork.flow or fork.path}`; its members are {known}")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A whole plan."""
+
+    items: Sequence
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits that change when the structure does: kinds, order, names, ids."""
+        return hashlib.sha256(msgspec.json.encode(self.items)).hexdigest()[:16]
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, in the order of the tree."""
+        return _steps(self.items)
+
+    def step(self, path: str) -> Step:
+        """The step at `path`. Raises `KeyError` when there is none."""
+        for step in self.steps():
+            if step.path == path:
+                return step
+        raise KeyError(path)
+
+    def first(self) -> Way:
+        """Where a run begins."""
+        return _go(self.items, (), None)
+
+    def after(self, path: str, choice: str | None = None) -> Way:
+        """Where a run goes from the step at `path`.
+
+        Raises `UnknownChoice` when the fork that comes next has no such member.
+        """
+        rest = _rest(self.items, path)
+        if rest is None:
+            raise KeyError(path)
+        return _go((), rest, choice)
+
+    def ahead(self, path: str) -> list[Step]:
+        """The steps from `path` on that are sure to come: all, or those up to the next fork."""
+        out: list[Step] = []
+        while path != END:
+            out.append(self.step(path))
+            if self.forks_after(path):
+                break
+            path = self.after(path).path
+        return out
+
+    def forks_after(self, path: str) -> bool:
+        """Whether a choice decides which step comes after the one at `path`."""
+        for item in (item for sequence in _rest(self.items, path) or () for item in sequence):
+            if not isinstance(item, Mark):
+                return isinstance(item, Fork)
+        return False
+
+
+def _steps(items: Sequence) -> Iterator[Step]:
+    for item in items:
+        match item:
+            case Step():
+                yield item
+            case Mark():
+                pass
+            case Fork():
+                for member in item.members.values():
+                    yield from _steps(member)
+            case _:
+                assert_never(item)
+
+
+def _rest(items: Sequence, path: str) -> tuple[Sequence, ...] | None:
+    """What comes after `path`: the rests of the sequences around it, innermost first."""
+    for index, item in enumerate(items):
+        after = items[index + 1 :]
+        if item.path == path:
+            return (after,)
+        if isinstance(item, Fork) and path.startswith(item.path + "/"):
+            for member in item.members.values():
+                inner = _rest(member, path)
+                if inner is not None:
+                    return (*inner, after)
+    return None
+
+
+def _go(items: Sequence, rest: tuple[Sequence, ...], choice: str | None) -> Way:
+    marks, used = 0, False
+    todo = [*items, *(item for sequence in rest for item in sequence)]
+    while todo:
+        item = todo.pop(0)
+        match item:
+            case Step():
+                return Way(item.path, marks, used, more=_marks_in((item, *todo)))
+            case Mark():
+                marks += 1
+            case Fork():
+                if choice is None:
+                    continue
+                if choice not in item.members:
+                    raise UnknownChoice(item, choice)
+                todo = [*item.members[choice], *todo]
+                choice, used = None, True
+            case _:
+                assert_never(item)
+    return Way(END, marks, used)
+
+
+def _marks_in(items: Sequence) -> bool:
+    return any(
+        isinstance(item, Mark)
+        or (isinstance(item, Fork) and any(_marks_in(member) for member in item.members.values()))
+        for item in items
+    )

@@ -1,0 +1,85 @@
+"""What the engine hands out about a run: new runs, claimed steps, their outcomes, the record as read."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from bigbrain.events import Event
+from bigbrain.messages import JSON
+
+Status: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
+
+END = "finish"
+"""The path of the step that closes every run; a plan has no step of that name."""
+
+
+class NewRun(msgspec.Struct, frozen=True):
+    """A run to start; `request` and `state` are the program's own bytes, `first` opens its log.
+
+    `durable` says whether the first step may be run again, `lasting` whether any step of
+    the run may: such a run is not stopped because its client has gone.
+    """
+
+    id: str
+    flow: str
+    plan: str
+    cursor: str
+    first: Event
+    request: bytes
+    state: bytes
+    durable: bool = False
+    lasting: bool = False
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A step that is ours until its lease ends; `seq` is the last entry of the run's log."""
+
+    run_id: str
+    path: str
+    attempt: int
+    fence: int
+    seq: int
+    flow: str
+    plan: str
+    state: bytes
+    request: bytes
+    messages: tuple[bytes, ...]
+    stopped: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a step did: where the run goes on, what it adds, what the log gets last.
+
+    `next` is the path of the next step or `END`. `status` other than `running` ends the run here.
+    """
+
+    next: str
+    state: bytes
+    messages: tuple[bytes, ...] = ()
+    events: tuple[Event, ...] = ()
+    durable: bool = False
+    answered: bool = False
+    status: Status = "running"
+    error: bytes = b""
+    done: dict[str, JSON] = {}
+    """What the run's list of steps keeps of it."""
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """A run as its record tells it; times in ms since 1970, by the server's clock."""
+
+    id: str
+    flow: str
+    status: Status
+    cursor: str
+    attempt: int
+    fence: int
+    seq: int
+    begun: int
+    ended: int | None
+    answered: bool
+    error: JSON
+    state: JSON
+    steps: tuple[dict[str, JSON], ...]

@@ -1,0 +1,260 @@
+"""The Lua scripts that change a run: each is one atomic step of a run's life.
+
+A run is a hash `record`, a stream `log` (entry `seq-0`, field `e`, one line of
+events), a list `messages` (append-only), a list `steps` (what was done) and a set
+`followers` (channels of the processes that relay it). The sorted set `due` holds
+each unfinished run under the moment (ms, by the server's clock) when somebody
+must look after it: the end of its step's lease, or of the grace for an unclaimed
+one.
+
+Fields of the record: `status` queued | running | done | failed | cancelled;
+`cursor`, the path of the step that is next; `attempt`, counted up whenever that
+step is to be run anew; `fence`, counted up by each claim: whoever holds an older
+one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
+often its owner was lost; `seq`, the last entry of the log; `durable`, whether the
+next step may be run again; `answered`, whether the client has its whole answer;
+`state`, the program's own; `stop`, set when somebody wants the run stopped.
+
+Only commands of Redis 6.2 are used, so every server that can be embedded works.
+All keys stand on one server: scripts reach keys that they build from a run's id.
+"""
+
+from __future__ import annotations
+
+_HEAD = """
+local function key(id, part) return 'bb:run:' .. id .. part end
+local function clock() local t = redis.call('TIME'); return t[1] * 1000 + math.floor(t[2] / 1000) end
+local function tell(id, seq, line)
+  for _, channel in ipairs(redis.call('SMEMBERS', key(id, ':followers'))) do
+    -- nobody listens there any more; whoever comes back says so by following again
+    if redis.call('PUBLISH', channel, id .. ' ' .. seq .. ' ' .. line) == 0 then
+      redis.call('SREM', key(id, ':followers'), channel)
+    end
+  end
+end
+local function log(id, seq, line)
+  redis.call('XADD', key(id, ':log'), seq .. '-0', 'e', line)
+  redis.call('HSET', key(id, ''), 'seq', seq)
+end
+local function close(id, status, now, ttl)
+  redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
+  redis.call('ZREM', 'bb:due', id)
+  for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ttl) end
+end
+"""
+
+START = (
+    _HEAD
+    + """
+-- ARGV: id, token, ttl ms, grace ms, follower or '', first line, then field value ...
+-- The token tells a call that is made again, because its answer got lost, from a second run of that id.
+local id, now = ARGV[1], clock()
+local token = redis.call('HGET', key(id, ''), 'token')
+if token then return token == ARGV[2] and 1 or 0 end
+local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now}
+for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
+redis.call('HSET', key(id, ''), unpack(fields))
+log(id, 1, ARGV[6])
+if ARGV[5] ~= '' then redis.call('SADD', key(id, ':followers'), ARGV[5]) end
+for _, part in ipairs({'', ':log', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[3]) end
+redis.call('ZADD', 'bb:due', now + ARGV[4], id)
+return 1
+"""
+)
+
+CLAIM = (
+    _HEAD
+    + """
+-- ARGV: id, path, attempt, owner, lease ms.  A message that does not name the step that is next does nothing.
+-- The owner is new for each claim, so a call made again because its answer got lost finds its own claim.
+local id, now = ARGV[1], clock()
+local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop')
+if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return false end
+local fence = tonumber(r[6])
+if r[4] ~= ARGV[4] then
+  if r[4] ~= '' and tonumber(r[5]) > now then return false end
+  fence = fence + 1
+end
+redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5])
+redis.call('ZADD', 'bb:due', now + ARGV[5], id)
+return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', redis.call('LRANGE', key(id, ':messages'), 0, -1)}
+"""
+)
+
+RENEW = (
+    _HEAD
+    + """
+-- ARGV: lease ms, then id fence ...  Returns the ids of steps that are lost (-) or to be stopped (!).
+local now, out = clock(), {}
+for i = 2, #ARGV, 2 do
+  local id = ARGV[i]
+  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'stop')
+  if r[1] ~= ARGV[i + 1] or r[2] == '' then out[#out + 1] = '-' .. id
+  else
+    redis.call('HSET', key(id, ''), 'lease', now + ARGV[1])
+    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
+    if r[3] then out[#out + 1] = '!' .. id end
+  end
+end
+return out
+"""
+)
+
+APPEND = (
+    _HEAD
+    + """
+-- ARGV: id fence seq line ...  A line sent twice is stored once; one from a lost owner not at all.
+-- One message a follower for the whole batch, its lines joined by newlines (a line of JSON holds none).
+local out, order, mail = {}, {}, {}
+for i = 1, #ARGV, 4 do
+  local id, seq = ARGV[i], ARGV[i + 2]
+  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'seq', 'stop')
+  if r[1] ~= ARGV[i + 1] or r[2] == '' then out[#out + 1] = '-' .. id
+  else
+    if r[4] then out[#out + 1] = '!' .. id end
+    if tonumber(r[3]) < tonumber(seq) then
+      log(id, seq, ARGV[i + 3])
+      for _, channel in ipairs(redis.call('SMEMBERS', key(id, ':followers'))) do
+        if not mail[channel] then mail[channel] = {}; order[#order + 1] = channel end
+        local box = mail[channel]
+        box[#box + 1] = id .. ' ' .. seq .. ' ' .. ARGV[i + 3]
+      end
+    end
+  end
+end
+for _, channel in ipairs(order) do
+  if redis.call('PUBLISH', channel, table.concat(mail[channel], '\\n')) == 0 then
+    for i = 1, #ARGV, 4 do redis.call('SREM', key(ARGV[i], ':followers'), channel) end
+  end
+end
+return out
+"""
+)
+
+COMMIT = (
+    _HEAD
+    + """
+-- ARGV: id, fence, path, next path, status, state, durable, answered, step line, ttl ms, grace ms, error, seq, line or '', message ...
+local id, now = ARGV[1], clock()
+local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'seq')
+if r[1] ~= ARGV[2] then return 0 end
+-- nobody has claimed since, yet the cursor moved: this very commit was made before and its answer got lost
+if r[2] ~= ARGV[3] and r[3] == '' then return 1 end
+if r[2] ~= ARGV[3] or r[3] == '' then return 0 end
+for i = 15, #ARGV do redis.call('RPUSH', key(id, ':messages'), ARGV[i]) end
+redis.call('RPUSH', key(id, ':steps'), ARGV[9])
+redis.call('HSET', key(id, ''), 'cursor', ARGV[4], 'attempt', 1, 'owner', '', 'lapses', 0, 'state', ARGV[6], 'durable', ARGV[7], 'answered', ARGV[8])
+if ARGV[12] ~= '' then redis.call('HSET', key(id, ''), 'error', ARGV[12]) end
+if ARGV[14] ~= '' and tonumber(r[4]) < tonumber(ARGV[13]) then
+  log(id, ARGV[13], ARGV[14])
+  tell(id, ARGV[13], ARGV[14])
+end
+if ARGV[5] ~= 'running' then close(id, ARGV[5], now, ARGV[10])
+else
+  for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[10]) end
+  redis.call('ZADD', 'bb:due', now + ARGV[11], id)
+end
+return 1
+"""
+)
+
+FINISH = (
+    _HEAD
+    + """
+-- ARGV: id, path of the last step, ttl ms
+local r = redis.call('HMGET', key(ARGV[1], ''), 'status', 'cursor')
+if r[1] ~= 'running' or r[2] ~= ARGV[2] then return 0 end
+close(ARGV[1], 'done', clock(), ARGV[3])
+return 1
+"""
+)
+
+WAKE = (
+    _HEAD
+    + """
+-- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, line and error of a poisoned one, queue ...
+-- Returns id, flow, path, attempt, ... of the steps to send once more.
+local now, out, waiting = clock(), {}, 0
+local function send(...) for _, value in ipairs({...}) do out[#out + 1] = value end end
+for i = 8, #ARGV do waiting = waiting + redis.call('LLEN', ARGV[i]) end
+local function fail(id, line, error)
+  local r = redis.call('HMGET', key(id, ''), 'answered', 'seq')
+  redis.call('HSET', key(id, ''), 'error', error)
+  if r[1] ~= '1' then
+    log(id, r[2] + 1, line)
+    tell(id, r[2] + 1, line)
+  end
+  close(id, 'failed', now, ARGV[2])
+end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
+  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow')
+  if not r[1] then redis.call('ZREM', 'bb:due', id)
+  elseif r[1] == '' then
+    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
+    -- while messages wait in the queue, this one is not lost but late
+    if waiting == 0 then
+      send(id, r[6], r[4], r[5])
+    end
+  elseif r[2] ~= '1' then fail(id, ARGV[4], ARGV[5])
+  elseif r[3] + 1 >= tonumber(ARGV[3]) then fail(id, ARGV[6], ARGV[7])
+  else
+    redis.call('HSET', key(id, ''), 'owner', '', 'lapses', r[3] + 1, 'attempt', r[5] + 1)
+    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
+    send(id, r[6], r[4], tostring(r[5] + 1))
+  end
+end
+return out
+"""
+)
+
+STOP = (
+    _HEAD
+    + """
+-- ARGV: id, only if nobody follows ('1'), ttl ms, line, error.  A claimed step is asked to stop, an unclaimed one ends here.
+local id, now = ARGV[1], clock()
+local r = redis.call('HMGET', key(id, ''), 'status', 'owner', 'answered', 'seq', 'durable', 'lasting')
+if r[1] ~= 'queued' and r[1] ~= 'running' then return 0 end
+if ARGV[2] == '1' and (r[6] == '1' or r[3] == '1' or redis.call('SCARD', key(id, ':followers')) > 0) then return 0 end
+redis.call('HSET', key(id, ''), 'stop', now)
+if r[2] == '' then
+  redis.call('HSET', key(id, ''), 'error', ARGV[5])
+  if r[3] ~= '1' then
+    log(id, r[4] + 1, ARGV[4])
+    tell(id, r[4] + 1, ARGV[4])
+  end
+  close(id, 'cancelled', now, ARGV[3])
+else redis.call('PUBLISH', 'bb:stop', id) end
+return 1
+"""
+)
+
+FOLLOW = (
+    _HEAD
+    + """
+-- ARGV: id, follower, last seq.  Joining and reading the log are one: whatever comes later is told.
+local id = ARGV[1]
+local status = redis.call('HGET', key(id, ''), 'status')
+if not status then return false end
+if status == 'queued' or status == 'running' then
+  redis.call('SADD', key(id, ':followers'), ARGV[2])
+  local left = redis.call('PTTL', key(id, ''))
+  if left > 0 then redis.call('PEXPIRE', key(id, ':followers'), left) end
+end
+local out = {status}
+for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (ARGV[3] + 1) .. '-0', '+')) do
+  out[#out + 1] = string.match(entry[1], '^%d+')
+  out[#out + 1] = entry[2][2]
+end
+return out
+"""
+)
+
+READ = (
+    _HEAD
+    + """
+-- ARGV: id.  The record as name value ..., and the list of what was done.
+local record = redis.call('HGETALL', key(ARGV[1], ''))
+if #record == 0 then return false end
+return {record, redis.call('LRANGE', key(ARGV[1], ':steps'), 0, -1)}
+"""
+)

@@ -1,0 +1,265 @@
+"""The runs in Redis: one method for each atomic step of a run's life.
+
+Values go in and out as bytes; what they mean is the program's business. Every
+method is one round trip. Methods raise `redis.RedisError` when the server is away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import uuid4
+
+import msgspec
+import redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.client import PubSub
+from redis.retry import Retry
+
+from bigbrain.engine import scripts
+from bigbrain.engine.records import END, Claim, NewRun, Outcome, RunRecord
+from bigbrain.errors import BrainError, RunCancelled, RunError, RunInterrupted
+from bigbrain.events import Failed, write_events
+
+LEASE = 5.0
+"""Seconds that a claimed step is its owner's; renewed four times in that span."""
+GRACE = 3.0
+"""Seconds after which a step that nobody has claimed counts as lost on its way."""
+LAPSES = 3
+"""How many owners one step may lose before its run fails for good."""
+KEPT = 3600.0
+"""Seconds that a finished run's record and log are kept."""
+LONGEST = 7 * 86400.0
+"""Seconds that an unfinished run's keys outlive its last commit; no step may take longer."""
+
+
+def connect(url: str, *, connections: int = 256, retries: int = 20, timeout: float = 15.0) -> redis.Redis:
+    """A client for the server at `url`, safe to share between threads.
+
+    It waits for one of `connections` when all are in use, because a step that
+    fails for want of a connection would be lost for nothing. Commands are sent
+    again for some 15 seconds while the server is away: each of ours may be.
+    """
+    pool = redis.BlockingConnectionPool.from_url(
+        url,
+        max_connections=connections,
+        timeout=30,
+        socket_timeout=timeout,
+        retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries=retries),
+    )
+    return redis.Redis(connection_pool=pool)
+
+
+@contextlib.contextmanager
+def subscribed(client: redis.Redis, channel: str) -> Iterator[PubSub]:
+    """A connection of its own that hears `channel`; its first message tells that it does."""
+    pubsub = PubSub(client.connection_pool)
+    try:
+        pubsub.subscribe(channel)
+        yield pubsub
+    finally:
+        pubsub.close()
+
+
+def write_error(error: BrainError) -> bytes:
+    """An error as a run's record keeps it: with the internal text that no client sees."""
+    detail = f"{error}" if error.__cause__ is None else f"{error}: {type(error.__cause__).__name__}: {error.__cause__}"
+    return msgspec.json.encode({"code": error.code, "message": error.public, "detail": detail[:4000]})
+
+
+class RunStore:
+    """The runs of one Redis server."""
+
+    def __init__(self, client: redis.Redis, *, lease: float = LEASE, grace: float = GRACE, kept: float = KEPT) -> None:
+        self.client = client
+        self.lease = lease
+        self.grace = grace
+        self.kept = kept
+        self._start = client.register_script(scripts.START)
+        self._claim = client.register_script(scripts.CLAIM)
+        self._renew = client.register_script(scripts.RENEW)
+        self._append = client.register_script(scripts.APPEND)
+        self._commit = client.register_script(scripts.COMMIT)
+        self._finish = client.register_script(scripts.FINISH)
+        self._wake = client.register_script(scripts.WAKE)
+        self._stop = client.register_script(scripts.STOP)
+        self._follow = client.register_script(scripts.FOLLOW)
+        self._read = client.register_script(scripts.READ)
+
+    def start(self, run: NewRun, follower: str = "") -> bool:
+        """Puts a run on record, its first step unclaimed; False when the id is taken."""
+        fields: dict[str, bytes | str] = {
+            "flow": run.flow,
+            "plan": run.plan,
+            "cursor": run.cursor,
+            "request": run.request,
+            "state": run.state,
+            "durable": _flag(run.durable),
+            "lasting": _flag(run.lasting),
+            "answered": "0",
+        }
+        args: list[bytes | str | int] = [
+            run.id,
+            uuid4().hex,
+            _ms(LONGEST),
+            _ms(self.grace),
+            follower,
+            write_events([run.first]),
+        ]
+        for name, value in fields.items():
+            args += [name, value]
+        return bool(self._start(args=args))
+
+    def claim(self, run_id: str, path: str, attempt: int, owner: str) -> Claim | None:
+        """Makes a step ours for one lease; None when it is not next or has a live owner."""
+        row = self._claim(args=[run_id, path, attempt, owner, _ms(self.lease)])
+        if not row:
+            return None
+        fence, seq, state, request, flow, plan, stop, messages = row
+        return Claim(
+            run_id=run_id,
+            path=path,
+            attempt=attempt,
+            fence=int(fence),
+            seq=int(seq),
+            flow=flow.decode(),
+            plan=plan.decode(),
+            state=state,
+            request=request,
+            messages=tuple(messages),
+            stopped=bool(stop),
+        )
+
+    def renew(self, held: Iterable[tuple[str, int]]) -> tuple[set[str], set[str]]:
+        """Renews the leases of (run id, fence): the runs that are lost, the runs that are to stop."""
+        args: list[str | int] = [_ms(self.lease)]
+        for run_id, fence in held:
+            args += [run_id, fence]
+        return _marks(self._renew(args=args))
+
+    def append(self, batch: Sequence[tuple[str, int, int, bytes]]) -> tuple[set[str], set[str]]:
+        """Adds (run id, fence, seq, line) to logs and tells the followers: the runs lost, the runs to stop.
+
+        The same batch may be sent again when it is not known whether it arrived.
+        """
+        args: list[bytes | str | int] = []
+        for entry in batch:
+            args += entry
+        return _marks(self._append(args=args))
+
+    def commit(self, claim: Claim, outcome: Outcome, seq: int) -> bool:
+        """Puts a step's whole effect on record; False when the step is no longer ours.
+
+        seq: the number that the outcome's events get in the log.
+        """
+        over = outcome.status != "running"
+        return bool(
+            self._commit(
+                args=[
+                    claim.run_id,
+                    claim.fence,
+                    claim.path,
+                    outcome.next,
+                    outcome.status,
+                    outcome.state,
+                    _flag(outcome.durable),
+                    _flag(outcome.answered),
+                    msgspec.json.encode(outcome.done),
+                    _ms(self.kept if over else LONGEST),
+                    _ms(self.grace),
+                    outcome.error,
+                    seq,
+                    write_events(outcome.events) if outcome.events else b"",
+                    *outcome.messages,
+                ]
+            )
+        )
+
+    def finish(self, run_id: str) -> bool:
+        """Closes a run whose cursor has come to `END`; False when it has not, or when it was closed before."""
+        return bool(self._finish(args=[run_id, END, _ms(self.kept)]))
+
+    def wake(self, queues: Iterable[str] = ()) -> list[tuple[str, str, str, int]]:
+        """Takes up what is due: (run id, flow, path, attempt) of each step that must be sent once more.
+
+        Any number of processes may call it at any time. `queues` are Redis lists
+        whose messages may still name such a step. Runs that cannot be taken up fail here.
+        """
+        interrupted = RunInterrupted()
+        poisoned = RunError(f"the worker was lost {LAPSES} times in the same step; the run is given up")
+        args: list[bytes | str | int] = [_ms(self.grace), _ms(self.kept), LAPSES]
+        for error in (interrupted, poisoned):
+            args += [_failed(error), write_error(error)]
+        args += queues
+        rows = self._wake(args=args)
+        names = [row.decode() for row in rows]
+        return [(names[i], names[i + 1], names[i + 2], int(names[i + 3])) for i in range(0, len(names), 4)]
+
+    def stop(self, run_id: str, *, if_abandoned: bool = False) -> bool:
+        """Asks a run to stop; False when it is over.
+
+        if_abandoned: only when nobody follows it, its answer is owed and no step of it is durable.
+        """
+        error = RunCancelled()
+        args: list[bytes | str | int] = [
+            run_id,
+            _flag(if_abandoned),
+            _ms(self.kept),
+            _failed(error),
+            write_error(error),
+        ]
+        return bool(self._stop(args=args))
+
+    def follow(self, run_id: str, follower: str, after: int) -> tuple[str, list[tuple[int, bytes]]] | None:
+        """Joins the followers of a run: its status and the log after entry `after`; None when it is gone."""
+        row = self._follow(args=[run_id, follower, after])
+        if not row:
+            return None
+        return row[0].decode(), [(int(row[i]), row[i + 1]) for i in range(1, len(row), 2)]
+
+    def unfollow(self, run_id: str, follower: str) -> None:
+        """Leaves the followers of a run."""
+        self.client.srem(f"bb:run:{run_id}:followers", follower)
+
+    def record(self, run_id: str) -> RunRecord | None:
+        """A run as its record tells it; None when it is unknown or gone."""
+        row = self._read(args=[run_id])
+        if not row:
+            return None
+        fields = dict(zip((name.decode() for name in row[0][::2]), row[0][1::2], strict=True))
+        return msgspec.convert(
+            {
+                **{name: fields[name].decode() for name in _PLAIN},
+                "id": run_id,
+                "ended": fields["ended"].decode() if "ended" in fields else None,
+                "answered": fields["answered"] == b"1",
+                "error": msgspec.json.decode(fields["error"]) if "error" in fields else None,
+                "state": msgspec.json.decode(fields["state"]),
+                "steps": [msgspec.json.decode(line) for line in row[1]],
+            },
+            RunRecord,
+            strict=False,
+        )
+
+
+_PLAIN = ("flow", "status", "cursor", "attempt", "fence", "seq", "begun")
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+def _flag(value: bool) -> str:
+    return "1" if value else "0"
+
+
+def _failed(error: BrainError) -> bytes:
+    return write_events([Failed.of(error)])
+
+
+def _marks(rows: Iterable[bytes]) -> tuple[set[str], set[str]]:
+    lost: set[str] = set()
+    stopped: set[str] = set()
+    for row in rows:
+        (lost if row[:1] == b"-" else stopped).add(row[1:].decode())
+    return lost, stopped
