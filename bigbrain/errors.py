@@ -11,7 +11,9 @@
     ├── Busy               this deployment is full; try again later
     ├── ModelError         the model behind the brain failed
     │   ├── ModelRefused   it refused our key or our request
-    │   ├── ModelBusy      it is over its limits
+    │   │   └── ContextTooLong  the conversation does not fit it
+    │   ├── ModelBusy      it is over our limits
+    │   │   └── ModelOverloaded  it is over everybody's
     │   ├── ModelTimeout   it took too long
     │   └── ModelBroke     it failed, broke off or answered nonsense
     ├── SchemaError        a model's answer does not fit the shape that was asked for
@@ -19,6 +21,7 @@
     └── RunError           a run cannot go on
         ├── HandlerFailed    the author's handler raised
         ├── RunInterrupted   its worker was lost and it has no durable flow
+        ├── BrainChanged     the brain is another one by now
         ├── RunCancelled     somebody stopped it
         └── RunExpired       it is gone
 
@@ -218,6 +221,15 @@ class RunInterrupted(RunError):
     code = "run_interrupted"
     retryable = True
     safe = "The run was interrupted; send the request again."
+
+
+class BrainChanged(RunError):
+    """Raised when a brain was changed while one of its runs was under way."""
+
+    status = 503
+    code = "brain_changed"
+    retryable = True
+    safe = "The brain was changed meanwhile; send the request again."
 
 
 class RunCancelled(RunError):

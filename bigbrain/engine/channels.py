@@ -124,8 +124,7 @@ class Hub:
         self._followers: dict[str, set[Follower]] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="relay", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._listen, name="relay", daemon=True).start()
 
     def __len__(self) -> int:
         """How many followers there are."""
@@ -160,9 +159,8 @@ class Hub:
                 logger.warning("run %s could not be left: %s", follower.run_id, exc)
 
     def close(self) -> None:
-        """Ends the subscription."""
+        """Has the subscription end, which takes it up to a second."""
         self._closing.set()
-        self._thread.join(timeout=5)
 
     def _listen(self) -> None:
         while not self._closing.is_set():

@@ -31,12 +31,8 @@ class Leases:
         self._held: dict[str, tuple[int, Scope, float]] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in ((self._renew, "lease renewal"), (self._listen, "stop listener"))
-        ]
-        for thread in self._threads:
-            thread.start()
+        for target, name in ((self._renew, "lease renewal"), (self._listen, "stop listener")):
+            threading.Thread(target=target, name=name, daemon=True).start()
 
     @contextlib.contextmanager
     def hold(self, claim: Claim, scope: Scope) -> Iterator[None]:
@@ -61,10 +57,8 @@ class Leases:
             held[1].cancel(RunCancelled())
 
     def close(self) -> None:
-        """Ends the threads; leases that are held lapse."""
+        """Has the threads end, which takes them up to a second; leases that are held lapse."""
         self._closing.set()
-        for thread in self._threads:
-            thread.join(timeout=20)
 
     def _renew(self) -> None:
         while not self._closing.wait(self._store.lease / 4):

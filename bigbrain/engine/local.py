@@ -66,13 +66,13 @@ class LocalQueue:
                     return
                 attempt = 1
             if closed:
-                engine.finish(run_id)
+                engine.runs.finish(run_id)
         except Exception:
             logger.exception("run %s: a step could not be executed", run_id)
 
     def _wake(self, engine: Engine, every: float) -> None:
         while not self._closing.wait(every):
             try:
-                engine.wake()
+                engine.runs.wake()
             except redis.RedisError as exc:
                 logger.warning("what is due could not be taken up: %s", exc)

@@ -1,0 +1,109 @@
+"""A brain: the flows that are served and the models that they ask, in one place.
+
+A brain is written first and built when it is used: `program` compiles every flow and
+reports all faults of the wiring at once.
+"""
+
+from __future__ import annotations
+
+import time
+from importlib import import_module
+
+from bigbrain.compiling import Compiled, compile_flow
+from bigbrain.errors import WiringError
+from bigbrain.flows import Flow
+from bigbrain.models import Askable, Models
+from bigbrain.program import Program
+from bigbrain.settings import Settings
+from bigbrain.trees import draw
+
+
+class Brain:
+    """Flows under names, of which a client picks one with its request's `model`."""
+
+    def __init__(self, name: str, flow: Flow | None = None) -> None:
+        """name: what `/v1/models` calls the default flow. flow: the default flow, which answers for every unknown model.
+
+        Without a flow, the last one added without a name is the default, else the last one added.
+        """
+        self.name = name
+        self.models = Models()
+        self.created = int(time.time())
+        self._default = flow
+        self._unnamed: Flow | None = None
+        self._named: dict[str, Flow] = {}
+
+    def add_model(self, model: Askable, *, tags: tuple[str, ...] | str = (), default: bool = False) -> Askable:
+        """Registers a model under tags; the model itself, to go on with.
+
+        The first one added, or the last one added as the default, is asked where nothing nearer names a model.
+        """
+        self.models.add(model, tags, default=default)
+        return model
+
+    def add_flow(self, flow: Flow, *, name: str = "") -> Flow:
+        """Serves another flow: under `name`, or as the default. The flow itself, to go on with."""
+        if name:
+            self._named[name] = flow
+        else:
+            self._unnamed = flow
+        return flow
+
+    @property
+    def flows(self) -> dict[str, Flow]:
+        """Every served flow under its name, the default first."""
+        default = self._default or self._unnamed
+        if default is not None:
+            return {self.name: default, **{name: flow for name, flow in self._named.items() if name != self.name}}
+        return dict(reversed(self._named.items()))
+
+    def route(self, model: str) -> str:
+        """The name of the flow that answers a request for `model`: the one of that name, else the default.
+
+        Raises `WiringError` when the brain has no flow.
+        """
+        flows = self.flows
+        if not flows:
+            raise WiringError(_NO_FLOW)
+        return model if model in flows else next(iter(flows))
+
+    def compiled(self, settings: Settings) -> dict[str, Compiled]:
+        """Every flow ready to run, faulty or not."""
+        return {name: compile_flow(name, flow, self.models, settings) for name, flow in self.flows.items()}
+
+    def faults(self, settings: Settings | None = None) -> tuple[str, ...]:
+        """All that is wrong with the wiring, a sentence each with its place and remedy."""
+        compiled = self.compiled(settings or Settings.read())
+        return tuple(fault for flow in compiled.values() for fault in flow.faults) if compiled else (_NO_FLOW,)
+
+    def program(self, settings: Settings | None = None) -> Program:
+        """The brain built: what an engine executes.
+
+        Raises `WiringError` with every fault of the wiring.
+        """
+        compiled = self.compiled(settings or Settings.read())
+        faults = tuple(fault for flow in compiled.values() for fault in flow.faults) if compiled else (_NO_FLOW,)
+        if faults:
+            raise WiringError(*faults)
+        return Program(compiled)
+
+    def tree(self, settings: Settings | None = None) -> str:
+        """The brain's flows, steps, agents and models as lines of text."""
+        return draw(self.flows, self.compiled(settings or Settings.read()))
+
+    @property
+    def has_cpu_steps(self) -> bool:
+        """Whether an agent of it keeps a processor busy, so that workers for that are needed."""
+        return any(step.cpu for flow in self.compiled(Settings()).values() for step in flow.plan.steps())
+
+    def serve(self, host: str = "127.0.0.1", port: int = 8080) -> None:
+        """Serves the brain from this one process until it is interrupted: OpenAI and Anthropic at `port`.
+
+        A Redis server is started beside it unless `BIG_BRAIN_REDIS_URL` names one.
+        Raises `WiringError` with every fault of the wiring.
+        """
+        # the web side is above this package, so it is named, not imported
+        import_module("web.serving").serve(self, host=host, port=port)
+
+
+_NO_FLOW = "the brain has no flow: give one to `Brain(name, flow)` or `brain.add_flow(flow)`"

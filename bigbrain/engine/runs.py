@@ -1,0 +1,83 @@
+"""The runs of one program: started, sent on their way, taken up again.
+
+This is the half of the engine that executes nothing: a web process, a scheduler and
+a worker all have it. Which steps are sent is always a projection of the plan from
+where the run is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from bigbrain.engine.plan import Step
+from bigbrain.engine.records import END, NewRun
+from bigbrain.engine.store import RunStore
+
+logger = logging.getLogger(__name__)
+
+
+class Plans(Protocol):
+    """Who knows what comes next."""
+
+    def ahead(self, flow: str, path: str) -> tuple[Sequence[Step], bool]:
+        """The steps of a flow's plan from `path` on that are sure to come, and whether they end the run.
+
+        Raises `KeyError` when this process has no such flow or step.
+        """
+
+
+class Queue(Protocol):
+    """How the news that steps are next gets to whoever executes them."""
+
+    def send(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
+        """Has `steps` executed one after the other, the first one's attempt being `attempt`.
+
+        closed: the run ends after them, so that `Runs.finish` is to follow.
+        """
+
+    def names(self) -> Sequence[str]:
+        """The Redis lists in which messages may wait."""
+
+
+class Runs:
+    """Starts the runs of a program and sends their steps."""
+
+    def __init__(self, plans: Plans, store: RunStore, queue: Queue) -> None:
+        self.plans = plans
+        self.store = store
+        self.queue = queue
+
+    def start(self, run: NewRun, follower: str = "") -> bool:
+        """Starts a run; False when its id is taken.
+
+        follower: the channel of a process that is told of its events from the second on.
+        """
+        started = self.store.start(run, follower)
+        if started:
+            self.send(run.id, run.flow, run.cursor, 1)
+        return started
+
+    def send(self, run_id: str, flow: str, path: str, attempt: int) -> None:
+        """Sends the steps from `path` on. Raises `KeyError` when this process has no such flow or step."""
+        if path == END:
+            self.queue.send(run_id, attempt, (), closed=True)
+            return
+        steps, closed = self.plans.ahead(flow, path)
+        self.queue.send(run_id, attempt, steps, closed=closed)
+
+    def finish(self, run_id: str) -> bool:
+        """Closes a run whose steps are all done; False when they are not, or when it was closed before."""
+        return self.store.finish(run_id)
+
+    def wake(self) -> int:
+        """Takes up what is due, wherever it was lost; how many steps were sent once more."""
+        woken = self.store.wake(self.queue.names())
+        for run_id, flow, path, attempt in woken:
+            try:
+                self.send(run_id, flow, path, attempt)
+            except KeyError:
+                # another process may know the flow; until one does, the run stays due
+                logger.warning("run %s: this process has no step %s in flow %s", run_id, path, flow)
+        return len(woken)
