@@ -24,6 +24,8 @@ from bigbrain.engine.writer import Tape
 from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled
 from bigbrain.events import Event, Failed
 from bigbrain.messages import Message, Request, Usage, unanswered
+from bigbrain.models import load
+from bigbrain.models.connection import Connection
 from bigbrain.scope import Scope
 from bigbrain.turns import Turn
 
@@ -71,6 +73,13 @@ class Program:
     def __init__(self, flows: Mapping[str, Compiled]) -> None:
         self._flows = flows
         self._prints = {name: flow.plan.fingerprint for name, flow in flows.items()}
+
+    def warm(self) -> None:
+        """Imports what the first question to each model would import: seconds, with some SDKs."""
+        for flow in self._flows.values():
+            for binding in flow.bindings.values():
+                if isinstance(binding.model, Connection):
+                    load(binding.model.model.provider)
 
     def fingerprint(self, flow: str) -> str:
         """The structure that a run of this flow is started with."""

@@ -1,0 +1,44 @@
+"""A run's next steps as one Celery chain, closed by `finish`.
+
+A chain is a projection of the plan from where the run is: this is the one place that
+builds it, at the start of a run, when a choice was made and when a run is taken up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from celery import Signature, chain
+
+from bigbrain.engine.plan import Step
+from workers import app
+
+STEP = "workers.tasks.step"
+FINISH = "workers.tasks.finish"
+IO = "io"
+CPU = "cpu"
+
+
+class CeleryQueue:
+    """Sends steps to the workers; safe to share between threads and greenlets."""
+
+    def send(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
+        """Enqueues the first step's message, which carries the others' names with it.
+
+        Raises `kombu.exceptions.OperationalError` when the broker is away; the run's record is then taken up by `wake`.
+        """
+        links = [_step(run_id, step, attempt if number == 0 else 1) for number, step in enumerate(steps)]
+        if closed:
+            links.append(app.signature(FINISH, args=(run_id,), immutable=True, queue=IO))
+        chain(*links).apply_async()
+
+    def names(self) -> Sequence[str]:
+        """The lists in which messages wait, named as the queues."""
+        return (IO, CPU)
+
+
+def _step(run_id: str, step: Step, attempt: int) -> Signature:
+    link = app.signature(STEP, args=(run_id, step.path, attempt), immutable=True, queue=CPU if step.cpu else IO)
+    # what people see in Flower instead of the bare arguments
+    agents = ", ".join(step.agents)
+    return link.set(argsrepr=f"run {run_id}, flow {step.flow}, agent {agents}, step {step.path}, attempt {attempt}")

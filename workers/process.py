@@ -1,0 +1,121 @@
+"""What one worker process holds: the brain built, an engine, the thread that wakes what is due.
+
+A pool of threads has one engine for all of them. A pool of processes has one in each
+child, made after the fork, because threads and connections do not survive one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+
+import redis
+from celery import signals
+
+from bigbrain.engine.runner import Engine
+from bigbrain.engine.runs import Runs
+from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.loading import load
+from bigbrain.messages import JSON
+from bigbrain.program import Program
+from bigbrain.settings import Settings
+from workers.chains import CeleryQueue
+
+logger = logging.getLogger(__name__)
+
+ALIVE = 10
+"""Seconds after which a worker that says nothing counts as gone."""
+
+
+class Process:
+    """The parts of a worker process, each made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._settings = Settings.read()
+        self._program: Program | None = None
+        self._runs: Runs | None = None
+        self._engine: Engine | None = None
+        self._closing = threading.Event()
+
+    def program(self) -> Program:
+        """The brain built. Raises `WiringError` when it is faulty."""
+        if self._program is None:
+            self._program = load(self._settings.app).program(self._settings)
+        return self._program
+
+    def runs(self) -> Runs:
+        """The runs of the brain."""
+        with self._lock:
+            if self._runs is None:
+                self._runs = Runs(self.program(), RunStore(connect(self._settings.redis_url)), CeleryQueue())
+            return self._runs
+
+    def engine(self) -> Engine:
+        """The engine of this process."""
+        runs = self.runs()
+        with self._lock:
+            if self._engine is None:
+                program = self.program()
+                program.warm()
+                hasty = connect(self._settings.redis_url, connections=2, retries=0, timeout=LEASE / 4)
+                self._engine = Engine(program, runs, renewing=RunStore(hasty))
+            return self._engine
+
+    def keep_awake(self, name: str) -> None:
+        """Starts the thread that takes up what is due and says that worker `name` is alive."""
+        threading.Thread(target=self._watch, args=(name,), name="wake", daemon=True).start()
+
+    def _watch(self, name: str) -> None:
+        runs = self.runs()
+        key = f"bb:worker:{name}"
+        while True:
+            try:
+                runs.store.client.set(key, os.getpid(), ex=ALIVE)
+                runs.wake()
+            except redis.RedisError as exc:
+                logger.warning("what is due could not be taken up: %s", exc)
+            except Exception:
+                logger.exception("what is due could not be taken up")
+            if self._closing.wait(1.0):
+                break
+        runs.store.client.delete(key)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._closing.set()
+        if self._engine is not None:
+            self._engine.close()
+
+
+process = Process()
+
+
+def ready(sender: JSON, **_: JSON) -> None:
+    """A worker takes messages."""
+    process.keep_awake(sender.hostname)
+
+
+def begin(sender: JSON, **_: JSON) -> None:
+    """A worker begins: the brain is built now, so that a faulty one stops the worker and not a run."""
+    process.program()
+    if "prefork" not in str(sender.pool_cls):
+        process.engine()
+
+
+def fork(**_: JSON) -> None:
+    """A child of a worker begins."""
+    process.engine()
+
+
+def end(**_: JSON) -> None:
+    """A worker, or a child of one, ends."""
+    process.close()
+
+
+signals.worker_ready.connect(ready)
+signals.worker_init.connect(begin)
+signals.worker_process_init.connect(fork)
+signals.worker_process_shutdown.connect(end)
+signals.worker_shutdown.connect(end)
