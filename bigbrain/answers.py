@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bigbrain.events import Closed, Delta, Event, Finished, Opened
-from bigbrain.messages import Message, Stop, Text, ToolCall, Usage
+from bigbrain.messages import Message, Stop, Text, ToolCall, Usage, Vendor
 
 BETWEEN = "\n\n"
 """What stands between the texts of two messages of one answer."""
@@ -35,32 +35,47 @@ class Given(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Writing:
-    """A text of the answer that is being written; its part opens with its first piece, so that none is empty."""
+    """A text that is being written; its part opens with its first piece, so that none is empty."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer | None) -> None:
+        """answer: where the text goes as it is written; None keeps it until it is whole."""
         self._answer = answer
         self._pieces: list[str] = []
         self._index = -1
         self.closed = False
 
     def write(self, piece: str) -> None:
-        """Gives one more piece. Raises `ValueError` when the text was closed before."""
+        """Gives one more piece.
+
+        Raises `ValueError` when the text was closed before and for half of a character (a surrogate),
+        `TypeError` for what is no text.
+        """
         if self.closed:
             raise ValueError("this stream is closed: open another one with `turn.stream()`")
+        _check_text(piece)
         if not piece:
             return
+        if self._answer is not None:
+            between = ""
+            if self._index < 0:
+                self._index, between = self._answer.begin_text()
+            self._answer.emit(Delta(self._index, between + piece))
         self._pieces.append(piece)
-        if self._index < 0:
-            self._index, between = self._answer.begin_text()
-            piece = between + piece
-        self._answer.emit(Delta(self._index, piece))
 
     def close(self) -> str:
         """Ends the text; the whole of it."""
-        if not self.closed and self._index >= 0:
-            self._answer.emit(Closed(self._index))
+        if not self.closed and self._answer is not None and self._index >= 0:
+            self._answer.end_part(self._index)
         self.closed = True
         return "".join(self._pieces)
+
+
+def _check_text(piece: str) -> None:
+    if not isinstance(piece, str):
+        raise TypeError(f"a piece of text is a `{type(piece).__name__}`: reply with strings")
+    if not piece.isascii():
+        # raises for what no JSON can carry, here and not in the thread that writes the logs of all runs
+        piece.encode()
 
 
 class Answer:
@@ -70,27 +85,17 @@ class Answer:
         """backlog: messages of this stage that the client has not got yet; they go before whatever comes first."""
         self.given = given
         self.emit = emit
-        self._backlog = list(backlog)
+        self.backlog = tuple(backlog)
+        self._open = -1
 
     def catch_up(self) -> None:
         """Gives the client the texts that it has not got yet."""
-        backlog, self._backlog = self._backlog, []
+        backlog, self.backlog = self.backlog, ()
         for message in backlog:
             if message.role == "assistant":
-                self.texts([message.text])
-
-    def texts(self, pieces: Iterable[str]) -> str:
-        """Gives the pieces of one message's text as they come; the whole text.
-
-        What the pieces' source raises is raised here, with what came before it given.
-        """
-        writing = Writing(self)
-        try:
-            for piece in pieces:
-                writing.write(piece)
-        finally:
-            text = writing.close()
-        return text
+                writing = Writing(self)
+                writing.write(message.text)
+                writing.close()
 
     def begin_text(self) -> tuple[int, str]:
         """Opens a text part: its index and what has to stand before its text."""
@@ -101,32 +106,45 @@ class Answer:
         return index, between
 
     def relay(self, events: Iterable[Event], *, calls: bool) -> None:
-        """Gives a model's answer part by part as it comes: thinking, text and, if wanted, calls."""
+        """Gives a model's answer part by part as it comes: thinking, text and, if wanted, calls.
+
+        A text opens with its first piece, so that none is empty. What the events' source raises is
+        raised here, with what came before it given and its part closed.
+        """
         self.catch_up()
-        index, shift = self.given.parts, 0
-        parted = not self.given.text
-        for event in events:
-            match event:
-                case Opened():
-                    skipped = isinstance(event.part, ToolCall) and not calls
-                    shift = -1 if skipped else index
-                    if skipped:
-                        continue
-                    index += 1
-                    self._opened(event, shift)
-                    if isinstance(event.part, Text) and not parted:
-                        parted = True
-                        self.emit(Delta(shift, BETWEEN))
-                case Delta() if shift >= 0:
-                    self.emit(Delta(shift, event.text))
-                case Closed() if shift >= 0:
-                    self.emit(Closed(shift, event.vendor))
-                case Finished():
-                    self.given = replace(self.given, stop=event.stop, stop_sequence=event.stop_sequence)
-                case _:
-                    pass
+        between = BETWEEN if self.given.text else ""
+        text: Opened | None = None
+        try:
+            for event in events:
+                match event:
+                    case Opened():
+                        text = event if isinstance(event.part, Text) else None
+                        if text is None and (calls or not isinstance(event.part, ToolCall)):
+                            self._opened(event, self.given.parts)
+                    case Delta() if text is not None:
+                        _check_text(event.text)
+                        self._opened(text, self.given.parts)
+                        self.emit(Delta(self._open, between + event.text))
+                        text, between = None, ""
+                    case Delta() if self._open >= 0:
+                        self.emit(Delta(self._open, event.text))
+                    case Closed() if self._open >= 0:
+                        self.end_part(self._open, event.vendor)
+                    case Finished():
+                        self.given = replace(self.given, stop=event.stop, stop_sequence=event.stop_sequence)
+                    case _:
+                        pass
+        finally:
+            if self._open >= 0:
+                self.end_part(self._open)
+
+    def end_part(self, index: int, vendor: Vendor | None = None) -> None:
+        """Closes the part that is open."""
+        self._open = -1
+        self.emit(Closed(index, vendor or {}))
 
     def _opened(self, event: Opened, index: int) -> None:
+        self._open = index
         part = event.part
         self.given = replace(
             self.given,
@@ -145,7 +163,7 @@ class Answer:
             self._opened(Opened(index, replace(call, arguments="")), index)
             if call.arguments:
                 self.emit(Delta(index, call.arguments))
-            self.emit(Closed(index))
+            self.end_part(index)
         stop, sequence = self.given.stop, self.given.stop_sequence
         if self.given.calls and stop != "length":
             stop, sequence = "calls", None

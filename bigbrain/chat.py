@@ -2,7 +2,7 @@
 
 A reply is read as it is used: `ask` returns once the model has begun to answer (a
 refusal is raised there), iterating gives the text live, `text` waits for all of it.
-Whatever breaks off on the way is raised to whoever reads, never cut short silently.
+Whatever breaks off on the way is raised to whoever reads, each time, never cut short silently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from bigbrain.errors import WiringError
+from bigbrain.errors import ModelBroke, WiringError
 from bigbrain.events import Delta, Event, Finished, Opened, fold
 from bigbrain.messages import Message, Request, Response, Text, ToolCall, Usage, system, user
 from bigbrain.models import Asks
@@ -27,7 +27,9 @@ class Reply:
         self._spend = spend
         self._seen: list[Event] = []
         self._so_far = Response()
+        self._spent = False
         self._over = False
+        self._error: Exception | None = None
 
     def events(self) -> Iterator[Event]:
         """The events of the answer, from its start; each call begins anew."""
@@ -53,6 +55,11 @@ class Reply:
         """The whole answer; waits for its end. Raises `ModelError` when the model breaks off."""
         while self._pull():
             pass
+        return self._so_far
+
+    @property
+    def so_far(self) -> Response:
+        """What has been read of the answer; waits for nothing."""
         return self._so_far
 
     @property
@@ -82,31 +89,44 @@ class Reply:
 
     def close(self) -> None:
         """Ends a reply that is not wanted any more: the model's connection is closed at once."""
-        if not self._over:
-            self._end()
-            close = getattr(self._source, "close", None)
-            if close is not None:
-                close()
+        if self._over:
+            return
+        self._end(ValueError("this reply is closed: it was not read to its end in time"))
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
 
     def _pull(self) -> bool:
-        if self._over:
-            return False
-        try:
-            event = next(self._source)
-        except StopIteration:
-            self._end()
-            return False
-        except BaseException:
-            self._end()
-            raise
+        if not self._over:
+            try:
+                event = next(self._source)
+            except StopIteration:
+                self._end(ModelBroke("the model's answer stopped without an end"))
+            except Exception as exc:
+                self._end(exc)
+            else:
+                self._take(event)
+                return True
+        if self._error is not None:
+            raise self._error
+        return False
+
+    def _take(self, event: Event) -> None:
         self._seen.append(event)
         self._so_far = fold(self._so_far, event)
         if isinstance(event, Finished):
-            self._end()
-        return True
+            # not yet the end of the source: what it does after its last event makes its connection free again
+            self._settle()
 
-    def _end(self) -> None:
+    def _end(self, error: Exception) -> None:
+        """Nothing more comes: an error to whoever reads on, unless the answer was complete."""
         self._over = True
+        if not self._spent:
+            self._error = error
+            self._settle()
+
+    def _settle(self) -> None:
+        self._spent = True
         self._spend(self._so_far.usage)
 
 
@@ -149,7 +169,8 @@ class Chat:
         """Adds `messages`, asks the model once and gives its reply; the reply is not added.
 
         forward: sends what the client's request asks of an answer as well: its tools and its
-        choice among them, the answer's schema, its stop texts and its token limit.
+        choice among them, the answer's schema, its stop texts and its token limit. The name of
+        the model that it asks for goes along too, but an agent's model is its own.
 
         Raises `WiringError` when there is no model, `ModelError` when the model refuses or cannot be reached.
         """
@@ -176,6 +197,7 @@ class Chat:
 def _forwarded(request: Request, client: Request) -> Request:
     return replace(
         request,
+        model=client.model,
         tools=client.tools,
         tool_choice=client.tool_choice,
         parallel_calls=client.parallel_calls,

@@ -7,6 +7,7 @@ of it counts before the engine has committed it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,7 +111,8 @@ class Program:
             return self._take_turn(step)
         except BrainError as exc:
             return self._failed(step, scope.error or exc)
-        except (Exception, SystemExit) as exc:
+        # a cancelled task of an `async def` handler is no `Exception`
+        except (Exception, SystemExit, asyncio.CancelledError) as exc:
             error = scope.error or HandlerFailed(f"step {claim.path} of flow `{claim.flow}`")
             error.__cause__ = error.__cause__ or exc
             return self._failed(step, error)
@@ -173,10 +175,9 @@ class Program:
     def _untold(step: _Step, way: Way, turn: Turn, answer: Answer | None) -> Sequence[Message]:
         """The messages that the client is still to get when a stage or the run ends with this step."""
         if answer is not None:
-            if turn.made or answer.given != step.state.given:
-                return ()
-            earlier = step.messages[step.state.told :]
-            return earlier if way.marks else earlier[-1:]
+            if way.marks:
+                return answer.backlog
+            return () if turn.made else step.messages[step.state.told :][-1:]
         if step.state.answered or not way.marks:
             return ()
         return (*step.messages[step.state.told :], *turn.made)

@@ -36,6 +36,11 @@ class Scope:
         """Whether somebody cancelled this work."""
         return self._error is not None
 
+    @property
+    def error(self) -> BrainError | None:
+        """What the work was cancelled with, if it was."""
+        return self._error
+
     def cancel(self, error: BrainError) -> None:
         """Stop the work: it raises (a copy of) `error`. From any thread; only the first call counts."""
         with self._lock:

@@ -7,7 +7,8 @@ the client as they come is decided by where the flow stands (the one before a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 
 from bigbrain.answers import Answer, Writing
@@ -54,6 +55,7 @@ class Turn:
         self._last = last
         self._made: list[Message] = []
         self._streams: list[Stream] = []
+        self._busy = False
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -86,33 +88,57 @@ class Turn:
     def reply(self, text: str | Reply | Iterable[str]) -> None:
         """Answers the client with a text, a model's reply or pieces of text; may be called again for more.
 
-        Live where the flow may answer live, whole otherwise: the client reads the same text.
-        Raises `ModelError` when a model's reply breaks off.
+        Live where the flow may answer live, whole otherwise: the client reads the same text, also
+        when a source of pieces breaks off and the handler goes on.
+        Raises `ModelError` when a model's reply breaks off, `ValueError` while another reply is being given.
         """
-        self.close()
-        pieces = (text,) if isinstance(text, str) else text
-        self.record("".join(pieces) if self._answer is None else self._answer.texts(pieces))
+        with self._giving():
+            writing = Writing(self._answer)
+            try:
+                for piece in (text,) if isinstance(text, str) else text:
+                    writing.write(piece)
+            finally:
+                self.record(writing.close())
 
     def relay(self, reply: Reply) -> None:
         """Answers the client with all that a model answered: thinking, text and tool calls, as its own.
 
         The calls are the client's to answer, unless a later flow answers them.
         """
-        self.close()
-        if self._answer is not None:
-            # a later flow may still answer the calls, so only the very last one hands them out as they come
-            self._answer.relay(reply.events(), calls=self._last)
-        if reply.response.parts:
-            self._made.append(reply.message)
+        with self._giving():
+            try:
+                if self._answer is not None:
+                    # a later flow may still answer the calls, so only the very last one hands them out as they come
+                    self._answer.relay(reply.events(), calls=self._last)
+                if reply.response.parts:
+                    self._made.append(reply.message)
+            except Exception:
+                self.record(reply.so_far.text)
+                raise
 
     def stream(self) -> Stream | None:
-        """The client's live stream, to write pieces to; None when this turn may not answer live: use `reply` then."""
-        if self._answer is None:
-            return None
-        self.close()
-        stream = Stream(self, Writing(self._answer))
+        """The client's live stream, to write pieces to; None when this turn may not answer live: use `reply` then.
+
+        Raises `ValueError` while a reply is being given.
+        """
+        with self._giving():
+            if self._answer is None:
+                return None
+            stream = Stream(self, Writing(self._answer))
         self._streams.append(stream)
         return stream
+
+    @contextmanager
+    def _giving(self) -> Iterator[None]:
+        """One text at a time: a part of the answer cannot begin inside another."""
+        if self._busy:
+            raise ValueError("another reply is being given: let it end before the next one begins")
+        self.close()
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     def record(self, text: str) -> None:
         """Puts a text that the client gets, or has got, on the conversation; an empty one is none."""

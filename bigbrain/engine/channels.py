@@ -98,10 +98,13 @@ class Follower:
             return []
         if found is None:
             raise RunExpired
+        status, entries = found
         events: list[Event] = []
-        for seq, line in found[1]:
+        for seq, line in entries:
             self.seq = seq
             events += self._read(line)
+        # a reader that had the end already, and says so in its `seq`, will not get another one
+        self._over = self._over or status not in ("queued", "running")
         return events
 
     def _read(self, line: bytes) -> list[Event]:
@@ -111,7 +114,7 @@ class Follower:
 
     @property
     def over(self) -> bool:
-        """Whether the answer's last event was read."""
+        """Whether the answer's last event was read, now or before entry `seq`."""
         return self._over
 
 
@@ -157,6 +160,9 @@ class Hub:
                 self.store.unfollow(follower.run_id, self.channel)
             except redis.RedisError as exc:
                 logger.warning("run %s could not be left: %s", follower.run_id, exc)
+            # who has joined meanwhile joins once more, for the channel they share has just been taken out
+            for newer in tuple(self._followers.get(follower.run_id, ())):
+                newer.post("again")
 
     def close(self) -> None:
         """Has the subscription end, which takes it up to a second."""

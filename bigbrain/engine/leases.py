@@ -38,7 +38,11 @@ class Leases:
     def hold(self, claim: Claim, scope: Scope) -> Iterator[None]:
         """Keeps a claimed step ours while the block runs."""
         with self._lock:
+            older = self._held.get(claim.run_id)
             self._held[claim.run_id] = (claim.fence, scope, time.monotonic())
+        if older:
+            # this process slept through its own lease and has claimed the step anew
+            older[1].cancel(RunInterrupted("the lease of this step was lost"))
         try:
             yield
         finally:
@@ -64,8 +68,12 @@ class Leases:
         while not self._closing.wait(self._store.lease / 4):
             with self._lock:
                 held = dict(self._held)
-            if held:
-                self._renew_once(held)
+            try:
+                if held:
+                    self._renew_once(held)
+            except Exception:
+                # whatever it is, all steps of this process hang on this thread
+                logger.exception("leases could not be renewed")
 
     def _renew_once(self, held: dict[str, tuple[int, Scope, float]]) -> None:
         asked = time.monotonic()

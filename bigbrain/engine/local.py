@@ -42,7 +42,7 @@ class LocalQueue:
             if chain in self._waiting or self._closing.is_set():
                 return
             self._waiting.add(chain)
-        self._pool.submit(self._execute, chain, steps, closed)
+            self._pool.submit(self._execute, chain, steps, closed)
 
     def names(self) -> Sequence[str]:
         """None: what waits here does not wait in Redis."""
@@ -50,7 +50,8 @@ class LocalQueue:
 
     def close(self) -> None:
         """Lets steps under way finish and drops those that wait."""
-        self._closing.set()
+        with self._lock:
+            self._closing.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _execute(self, chain: tuple[str, str, int], steps: Sequence[Step], closed: bool) -> None:

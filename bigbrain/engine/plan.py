@@ -106,21 +106,33 @@ class Plan(msgspec.Struct, frozen=True):
         return _go((), rest, choice)
 
     def ahead(self, path: str) -> list[Step]:
-        """The steps from `path` on that are sure to come: all, or those up to the next fork."""
-        out: list[Step] = []
-        while path != END:
-            out.append(self.step(path))
-            if self.forks_after(path):
-                break
-            path = self.after(path).path
+        """The steps from `path` on that are sure to come: all, or those up to the next fork.
+
+        Raises `KeyError` when there is no such step.
+        """
+        out = [self.step(path)]
+        for item in self._later(path):
+            match item:
+                case Step():
+                    out.append(item)
+                case Mark():
+                    pass
+                case Fork():
+                    break
+                case _:
+                    assert_never(item)
         return out
 
     def forks_after(self, path: str) -> bool:
         """Whether a choice decides which step comes after the one at `path`."""
-        for item in (item for sequence in _rest(self.items, path) or () for item in sequence):
+        for item in self._later(path):
             if not isinstance(item, Mark):
                 return isinstance(item, Fork)
         return False
+
+    def _later(self, path: str) -> Iterator[Item]:
+        for sequence in _rest(self.items, path) or ():
+            yield from sequence
 
 
 def _steps(items: Sequence) -> Iterator[Step]:

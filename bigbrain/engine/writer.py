@@ -26,6 +26,8 @@ GATHER = 0.003
 PENDING = 20_000
 """Events of one step that may wait for Redis; a step that is further ahead is held back."""
 
+LOST = "the lease of this step was lost"
+
 
 class Tape:
     """The log of one claimed step, to be written to."""
@@ -68,6 +70,7 @@ class LogWriter:
         return Tape(self, run_id, fence, seq=seq, scope=scope)
 
     def put(self, tape: Tape, event: Event) -> None:
+        """Has an event of a tape written; waits while too many of it are pending."""
         with self._changed:
             waiting = self._pending.get(tape)
             if waiting is None:
@@ -75,10 +78,14 @@ class LogWriter:
                 self._changed.notify_all()
                 return
             waiting.append(event)
-            if len(waiting) > PENDING:
-                self._changed.wait_for(lambda: tape not in self._pending or self._closed)
+            full = len(waiting) > PENDING
+        if full:
+            # a step that is stopped while it is held back goes on at once, to hear so
+            with tape.scope.guard(self._nudge), self._changed:
+                self._changed.wait_for(lambda: tape.scope.cancelled or self._closed or tape not in self._pending)
 
     def take(self, tape: Tape) -> tuple[Event, ...]:
+        """What is pending of a tape, once nothing of it is in flight."""
         with self._changed:
             waiting = self._pending.pop(tape, [])
             self._changed.wait_for(lambda: tape not in self._in_flight)
@@ -110,28 +117,57 @@ class LogWriter:
                 self._in_flight = {}
                 self._changed.notify_all()
 
+    def _nudge(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
     def _flush(self) -> None:
-        tapes = {tape.run_id: tape for tape in self._in_flight}
-        batch = [
-            (tape.run_id, tape.fence, tape.seq + 1, write_events(merged(events)))
-            for tape, events in self._in_flight.items()
-        ]
-        while batch and not self._closed:
+        lines: dict[str, tuple[Tape, bytes]] = {}
+        for tape, events in self._in_flight.items():
+            other = lines.get(tape.run_id, (tape, b""))[0]
+            if other is not tape:
+                # an answer names the run only: the step that lost it must not speak for the one that has it
+                min(tape, other, key=lambda one: one.fence).scope.cancel(RunInterrupted(LOST))
+                if other.fence > tape.fence:
+                    continue
+            try:
+                lines[tape.run_id] = (tape, write_events(merged(events)))
+            except (TypeError, ValueError) as exc:
+                tape.scope.cancel(RunError(f"an event cannot be written as JSON: {exc}"))
+        self._append(list(lines.values()))
+
+    def _append(self, lines: list[tuple[Tape, bytes]]) -> None:
+        batch = [(tape.run_id, tape.fence, tape.seq + 1, line) for tape, line in lines]
+        while batch:
+            if self._closed:
+                # whether the batch arrived is not known, so nobody may go on from here
+                for tape, _ in lines:
+                    tape.scope.cancel(RunInterrupted("this process ends before the log was written"))
+                return
             try:
                 lost, stopped = self._store.append(batch)
             except (redis.ConnectionError, redis.TimeoutError):
-                continue  # the client itself waits longer and longer between its tries
+                time.sleep(self._gather)  # the client itself has waited longer and longer between its tries
+                continue
             except redis.RedisError as exc:
-                for tape in self._in_flight:
-                    tape.scope.cancel(RunError(f"the log could not be written: {exc}"))
+                self._refused(lines, exc)
                 return
-            for tape in self._in_flight:
+            for tape, _ in lines:
                 tape.seq += 1
-            for run_id in lost:
-                tapes[run_id].scope.cancel(RunInterrupted("the lease of this step was lost"))
-            for run_id in stopped:
-                tapes[run_id].scope.cancel(RunCancelled())
+                if tape.run_id in lost:
+                    tape.scope.cancel(RunInterrupted(LOST))
+                if tape.run_id in stopped:
+                    tape.scope.cancel(RunCancelled())
             return
+
+    def _refused(self, lines: list[tuple[Tape, bytes]], exc: redis.RedisError) -> None:
+        """The server does not want a batch: each line alone, so that a run that is at fault harms no other."""
+        if len(lines) > 1:
+            for line in lines:
+                self._append([line])
+            return
+        for tape, _ in lines:
+            tape.scope.cancel(RunError(f"the log could not be written: {exc}"))
 
 
 def merged(events: Iterable[Event]) -> list[Event]:

@@ -1,0 +1,128 @@
+"""Which model is asked, and how: frozen values, and references to them by tag.
+
+A `Model` says everything about a call but the conversation; `FixedModel` (in
+`fixed.py`) answers without any server. `model("cheap")` is a reference that the
+brain's registry resolves when the brain is built. Changing means a copy: `having`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Literal, TypedDict, Unpack, get_args
+
+from msgspec.structs import replace as replace_request
+
+from bigbrain.errors import WiringError
+from bigbrain.messages import JSON, Request, Think
+
+Provider = Literal["openai", "anthropic"]
+"""The protocol that a model's server speaks; `openai` is also every OpenAI-compatible server."""
+
+
+class Knobs(TypedDict, total=False):
+    """What one use of a model may set otherwise."""
+
+    name: str
+    provider: Provider
+    base_url: str | None
+    api_key: str | None
+    timeout: float
+    retries: int
+    pause: float
+    temperature: float | None
+    max_tokens: int | None
+    top_p: float | None
+    top_k: int | None
+    stop: tuple[str, ...]
+    think: Think | None
+    extra: Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model at a provider, and how it is asked; None leaves a knob to the provider.
+
+    Raises `WiringError` when a value cannot be meant.
+    """
+
+    name: str
+    """As the provider spells it."""
+    _: KW_ONLY
+    provider: Provider = "openai"
+    base_url: str | None = None
+    """The server's address, for `openai` with its `/v1`; None: the environment's, else the provider's own."""
+    api_key: str | None = field(default=None, repr=False)
+    """None: the environment's."""
+    timeout: float = 60.0
+    """Seconds that the server may be silent, before its answer and between two pieces of it."""
+    retries: int = 2
+    """How often a call is made again that failed before any of its answer was used."""
+    pause: float = 0.5
+    """Seconds before the first retry, doubled for each further one up to 8, unless the server says when."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    think: Think | None = None
+    extra: Mapping[str, JSON] = field(default_factory=dict, hash=False)
+    """Further top-level fields of the provider's own request, such as `{"seed": 7}`."""
+
+    def __post_init__(self) -> None:
+        faults = tuple(_faults(self))
+        if faults:
+            raise WiringError(*faults)
+
+    def having(self, **knobs: Unpack[Knobs]) -> Model:
+        """The same model, asked otherwise."""
+        return replace(self, **knobs)
+
+
+def _faults(model: Model) -> Iterator[str]:
+    if not model.name:
+        yield "a model needs a `name`"
+    if model.provider not in get_args(Provider):
+        yield f"model `{model.name}`: no provider `{model.provider}`; there are `openai` and `anthropic`"
+    if not 0 < model.timeout < float("inf"):
+        yield f"model `{model.name}`: `timeout` is {model.timeout!r}; give seconds above 0"
+    if model.pause < 0:
+        yield f"model `{model.name}`: `pause` is {model.pause!r}; give seconds, 0 or more"
+    if model.retries < 0:
+        yield f"model `{model.name}`: `retries` is {model.retries!r}; give 0 or more"
+    if model.max_tokens is not None and model.max_tokens < 1:
+        yield f"model `{model.name}`: `max_tokens` is {model.max_tokens!r}; give 1 or more"
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A model by its tags, to be looked up when the brain is built; without tags, whatever model would be asked otherwise."""
+
+    tags: tuple[str, ...] = ()
+    knobs: Knobs = field(default_factory=Knobs, hash=False)
+
+
+def model(*tags: str, **knobs: Unpack[Knobs]) -> ModelRef:
+    """Refer to the first registered model that has all these tags, with some knobs set otherwise for this use."""
+    return ModelRef(tags, knobs)
+
+
+def compose(model: Model, request: Request) -> Request:
+    """What is sent: the conversation, tools and shape of `request`, with the knobs of `model` only.
+
+    The asker's own knobs do not pass: what a client sets is input to a brain, never
+    an override of the author's choice.
+    """
+    return replace_request(
+        request,
+        model=model.name,
+        stream=True,
+        max_tokens=model.max_tokens,
+        temperature=model.temperature,
+        top_p=model.top_p,
+        top_k=model.top_k,
+        stop=model.stop,
+        think=model.think,
+        user="",
+        extra={model.provider: dict(model.extra)} if model.extra else {},
+    )

@@ -1,0 +1,106 @@
+"""The events of an answer → the frames of a Chat Completions stream.
+
+Written from the answer so far alone, without a memory of what was sent: the role first,
+then flat deltas, the reason once, the usage for those who asked for it, `[DONE]`.
+Source: OpenAI API reference, "chat completion chunk object".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+import msgspec
+
+from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, Started
+from bigbrain.messages import JSON, Request, Response, Text, Thinking, ToolCall
+from bigbrain.wire import sse
+from bigbrain.wire.openai_chat_answers import write_stop, write_usage
+from bigbrain.wire.openai_chat_asking import is_custom, write_call
+from bigbrain.wire.openai_content import own
+from bigbrain.wire.openai_errors import write_error_object
+
+HEARTBEAT = b": keep-alive\n\n"
+"""A comment: this wire has no event that means nothing."""
+
+DONE = b"data: [DONE]\n\n"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _wants_usage(request: Request) -> bool:
+    options = own(request.extra).get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def _chunk(so_far: Response, request: Request, delta: dict[str, JSON], reason: str | None = None) -> bytes:
+    """One frame; `usage` is null in every chunk but the last for those who asked for it, and absent for others."""
+    chunk: dict[str, JSON] = {
+        "id": so_far.id,
+        "object": "chat.completion.chunk",
+        "created": so_far.created,
+        "model": so_far.model or request.model,
+        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}],
+    }
+    if request.extra and _wants_usage(request):
+        chunk["usage"] = None
+    return b"data: %b\n\n" % _encode(chunk)
+
+
+def write_event(event: Event, so_far: Response, request: Request) -> Iterator[bytes]:
+    """The frames that tell a client of this event; `so_far` is the answer with the event folded in.
+
+    A call that ends without arguments gets `{}`, because clients parse what they have got.
+    """
+    match event:
+        case Delta():
+            yield _chunk(so_far, request, _write_growth(so_far, event.text))
+        case Started():
+            yield _chunk(so_far, request, {"role": "assistant", "content": "", "refusal": None})
+        case Opened():
+            if isinstance(event.part, ToolCall):
+                yield _chunk(so_far, request, _write_opening(so_far, event.part))
+        case Closed():
+            part = so_far.parts[-1]
+            if isinstance(part, ToolCall) and not part.arguments.strip() and not is_custom(part):
+                yield _chunk(so_far, request, _write_growth(so_far, "{}"))
+        case Finished():
+            yield from _write_end(so_far, request)
+        case Failed():
+            yield sse.write(_encode(write_error_object(event)))
+        case _:
+            assert_never(event)
+
+
+def _write_growth(so_far: Response, text: str) -> dict[str, JSON]:
+    """More text of the last part as a delta."""
+    part = so_far.parts[-1]
+    if isinstance(part, Text):
+        return {"refusal" if part.refusal else "content": text}
+    if isinstance(part, Thinking):
+        return {"reasoning_content": text}
+    index = len(so_far.calls) - 1
+    if isinstance(part, ToolCall) and is_custom(part):
+        return {"tool_calls": [{"index": index, "custom": {"input": text}}]}
+    return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+
+
+def _write_opening(so_far: Response, call: ToolCall) -> dict[str, JSON]:
+    """The first delta of a call, the only one with its id, type and name."""
+    return {"tool_calls": [{"index": len(so_far.calls) - 1, **write_call(call, "")}]}
+
+
+def _write_end(so_far: Response, request: Request) -> Iterator[bytes]:
+    """The reason, then the usage for those who asked for it, then the mark that nothing more comes."""
+    yield _chunk(so_far, request, {}, write_stop(so_far))
+    if _wants_usage(request):
+        last = {
+            "id": so_far.id,
+            "object": "chat.completion.chunk",
+            "created": so_far.created,
+            "model": so_far.model or request.model,
+            "choices": [],
+            "usage": write_usage(so_far.usage),
+        }
+        yield sse.write(_encode(last))
+    yield DONE

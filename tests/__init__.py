@@ -1,0 +1,1 @@
+"""The tests of bigbrain, mirroring its folders; `contracts/` holds the promises that several modules keep."""

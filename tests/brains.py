@@ -1,0 +1,70 @@
+"""Brains for the tests and benchmarks that run in processes of their own.
+
+relay       a transparent brain: the client's model name is what the server at
+            `UPSTREAM` (a root URL) is asked for, so that a client chooses what comes
+relay for   a name that begins with `anthropic:` is asked for in Anthropic's protocol
+stages      three flows in two stages, then one in the background
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+from bigbrain import Brain, Chat, FixedModel, Flow, Model, Turn, agent, respond
+from bigbrain.events import Event
+from bigbrain.messages import Request
+from bigbrain.models import connect
+from bigbrain.scope import Scope
+from bigbrain.settings import Settings
+
+UPSTREAM = os.environ.get("UPSTREAM", "http://127.0.0.1:28700")
+SETTINGS = Settings()
+
+
+class Relay:
+    """Asks for whatever model the client named."""
+
+    def ask(self, request: Request, scope: Scope) -> Generator[Event]:
+        name = request.model.removeprefix("relay/")
+        timeout = float(os.environ.get("UPSTREAM_TIMEOUT", "60"))
+        if name.startswith("anthropic:"):
+            model = Model(
+                name.removeprefix("anthropic:"), provider="anthropic", base_url=UPSTREAM, retries=0, timeout=timeout
+            )
+        else:
+            model = Model(name, base_url=f"{UPSTREAM}/v1", retries=0, timeout=timeout)
+        return connect(model, SETTINGS).ask(request, scope)
+
+
+@agent
+def nothing(turn: Turn, chat: Chat) -> None:
+    """Does nothing."""
+
+
+@agent(cpu=True)
+def think(turn: Turn, chat: Chat) -> None:
+    """Keeps a processor busy for a moment."""
+    turn.reply(str(sum(range(1000))))
+
+
+def hops(count: int) -> Flow:
+    """A chain of `count` flows, all but the last doing nothing."""
+    flow = Flow(nothing)
+    for _ in range(count - 2):
+        flow = flow >> Flow(nothing)
+    return flow >> Flow(model=FixedModel("there"))
+
+
+brain = Brain("relay", Flow(model=Relay()))
+brain.add_flow(
+    Flow(model=FixedModel("first"))
+    >> respond
+    >> Flow(nothing).named("idle")
+    >> Flow(model=FixedModel("second"))
+    >> respond
+    >> Flow(nothing),
+    name="stages",
+)
+brain.add_flow(hops(20), name="hops")
+brain.add_flow(Flow(think).named("think"), name="cpu")

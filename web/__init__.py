@@ -1,0 +1,49 @@
+"""The web tier: a Flask application in front of one brain.
+
+It takes requests in the protocols of OpenAI and Anthropic, starts runs and relays
+their events; it never calls a flow. What answers, a worker elsewhere or an engine
+in this process, is the business of the `Reception` that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from flask import Flask
+
+from bigbrain.reception import Reception
+from bigbrain.settings import Settings
+from web import anthropic, arrivals, failures, health, models, openai
+from web.endpoints import Endpoints
+from web.keys import Keys
+from web.relay import HEARTBEAT_EVERY
+
+
+def create_app(
+    reception: Reception,
+    *,
+    settings: Settings,
+    workers: Callable[[], int] | None = None,
+    heartbeat: float = HEARTBEAT_EVERY,
+) -> Flask:
+    """The application that serves a brain.
+
+    workers: how many workers live, for `/readyz`; by default as they tell it in Redis.
+    heartbeat: seconds of silence after which a stream says that it lives.
+    """
+    client = reception.hub.store.client
+    endpoints = Endpoints(reception, settings.limits, heartbeat=heartbeat)
+    app = Flask(__name__, static_folder=None)
+    # a redirect would be an HTML page, and ids of models may hold any number of slashes
+    app.url_map.merge_slashes = False
+    app.before_request(arrivals.accept)
+    if settings.keys:
+        app.before_request(Keys(settings.keys).check)
+    app.after_request(arrivals.sign)
+    app.register_error_handler(Exception, failures.write_exception)
+    app.register_blueprint(openai.routes(endpoints))
+    app.register_blueprint(anthropic.routes(endpoints))
+    app.register_blueprint(models.routes(reception.brain))
+    app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
+    return app

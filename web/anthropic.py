@@ -1,0 +1,26 @@
+"""The routes of Anthropic's protocol."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify, request
+
+from bigbrain.wire import anthropic
+from web.bodies import read_body
+from web.endpoints import Endpoints
+from web.protocols import MESSAGES
+
+
+def routes(endpoints: Endpoints) -> Blueprint:
+    """`/v1/messages` and `/v1/messages/count_tokens`."""
+    blueprint = Blueprint("anthropic", __name__)
+
+    @blueprint.post("/v1/messages")
+    def messages() -> Response:
+        return endpoints.answer(MESSAGES)
+
+    @blueprint.post("/v1/messages/count_tokens")
+    def count_tokens() -> Response:
+        asked = anthropic.read_request(read_body(request, endpoints.limits))
+        return jsonify(input_tokens=anthropic.count_tokens(asked))
+
+    return blueprint

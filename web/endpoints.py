@@ -1,0 +1,136 @@
+"""One view for all protocols: a request becomes a run, its events become a document or a stream.
+
+The HTTP status waits for the first event, so that what fails before it says anything
+is a real error status that SDKs know how to retry. It does not wait for ever: a stream
+whose brain thinks for `HEARTBEAT_EVERY` seconds begins all the same, and what fails
+later is an error frame. An answer that is not streamed is `collect` of the same events;
+it is sent when it is complete, and nothing before it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import msgspec
+from flask import Response, request
+from msgspec.structs import replace
+
+from bigbrain.errors import Busy, RunCancelled
+from bigbrain.events import Delta, Event, Failed, Started, collect
+from bigbrain.messages import Request
+from bigbrain.reception import Reception
+from bigbrain.settings import Limits
+from web.abandoned import Abandoned
+from web.arrivals import overhead_ms, run_id
+from web.bodies import read_body
+from web.connections import connection_of
+from web.departures import Client, Departures
+from web.failures import write_failure
+from web.protocols import Protocol
+from web.relay import HEARTBEAT_EVERY, Frames, Relay, Stream
+
+STREAM_HEADERS = {
+    "Cache-Control": "no-cache",
+    # nginx would gather a stream before it hands it on
+    "X-Accel-Buffering": "no",
+}
+OVERHEAD = "X-Brain-Overhead-Ms"
+"""Header: milliseconds from the request's arrival until its run was on its way to a worker, by the web process's clock."""
+
+
+class Endpoints:
+    """Answers requests of every protocol, with one brain behind."""
+
+    def __init__(self, reception: Reception, limits: Limits, *, heartbeat: float = HEARTBEAT_EVERY) -> None:
+        """heartbeat: seconds of silence after which a stream says that it lives."""
+        self.limits = limits
+        self._heartbeat = heartbeat
+        self._reception = reception
+        self._places = threading.BoundedSemaphore(limits.max_streams)
+        self._departures = Departures()
+        self._abandoned = Abandoned(reception.hub.store)
+
+    def answer(self, protocol: Protocol) -> Response:
+        """The answer to the current request, as its body asks for it: streamed or whole."""
+        asked = protocol.dialect.read_request(read_body(request, self.limits))
+        with ExitStack() as stack:
+            started, relay = stack.enter_context(self._visit(asked))
+            overhead = overhead_ms()
+            first = replace(started, id=f"{protocol.prefix}{started.id}")
+            if asked.stream:
+                response = _stream(relay, Frames(protocol.dialect, asked), first, stack)
+            else:
+                response = _document(relay, protocol, first, asked)
+            response.headers[OVERHEAD] = overhead
+            return response
+
+    @contextmanager
+    def _visit(self, asked: Request) -> Iterator[tuple[Started, Relay]]:
+        """A run for the request, followed while the block runs; if its client leaves meanwhile, it is abandoned.
+
+        Only a departure that was noticed abandons a run: a block that ends for another reason, such as
+        the end of this process, leaves it alone.
+        """
+        client = Client()
+        identity = run_id()
+        connection = connection_of(request.environ)
+        with self._place():
+            try:
+                with (
+                    self._reception.receive(asked, identity, time.time()) as (started, follower),
+                    self._departures.watch(connection, client),
+                ):
+                    yield started, Relay(follower, client, self._heartbeat)
+            finally:
+                if client.left:
+                    self._abandoned.add(identity)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(blocking=False):
+            raise Busy(f"{self.limits.max_streams} answers are open here already; try again", retry_after=1.0)
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+def _stream(relay: Relay, frames: Frames, started: Started, stack: ExitStack) -> Response:
+    events = relay.read()
+    if relay.left:
+        return _write_nobody()
+    if (failed := _refusal(events)) is not None:
+        return write_failure(failed)
+    first = frames.write([started, *events]) if events else frames.write([started]) + frames.heartbeat
+    body = Stream(relay, frames, first, stack.pop_all().close)
+    # passed through as it is: Flask's own iterators would be called for every token
+    return Response(
+        body, headers=STREAM_HEADERS, content_type="text/event-stream; charset=utf-8", direct_passthrough=True
+    )
+
+
+def _refusal(events: list[Event]) -> Failed | None:
+    """The failure that these first events end with, if nothing was said before it."""
+    last = events[-1] if events else None
+    return last if isinstance(last, Failed) and not any(isinstance(event, Delta) for event in events) else None
+
+
+def _document(relay: Relay, protocol: Protocol, started: Started, asked: Request) -> Response:
+    events: list[Event] = [started]
+    while not relay.over:
+        events += relay.read()
+        if relay.left:
+            return _write_nobody()
+    last = events[-1]
+    if isinstance(last, Failed):
+        return write_failure(last)
+    document = protocol.dialect.write_response(collect(events), asked)
+    return Response(msgspec.json.encode(document), content_type="application/json")
+
+
+def _write_nobody() -> Response:
+    """What a client that has left would be told: the server wants an answer, and its log shows this one."""
+    return write_failure(Failed.of(RunCancelled()))

@@ -1,0 +1,34 @@
+"""The protocols that are spoken here, and which of them a request speaks when its route does not say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from werkzeug import Request
+
+from bigbrain.wire import Dialect, anthropic, openai_chat
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A dialect and the prefix of the ids in its documents."""
+
+    dialect: Dialect
+    prefix: str
+
+
+CHAT = Protocol(openai_chat, "chatcmpl-")
+MESSAGES = Protocol(anthropic, "msg_")
+
+
+def protocol_of(request: Request) -> Protocol:
+    """The protocol whose errors the sender of a request understands.
+
+    The routes of one protocol are its own; elsewhere the header that all of
+    Anthropic's clients send tells them from OpenAI's, who send nothing of the kind.
+    """
+    if request.path.startswith("/v1/messages"):
+        return MESSAGES
+    if request.path.startswith(("/v1/chat/", "/v1/responses")):
+        return CHAT
+    return MESSAGES if "anthropic-version" in request.headers else CHAT

@@ -1,0 +1,126 @@
+"""One run's events on their way to one client: followed, folded, written as frames.
+
+This is the path that every token takes, so it is short: one `read` of the
+follower, one fold and one write for each event, one chunk for all that came together.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from bigbrain.engine.channels import Follower
+from bigbrain.errors import BrainError, RunExpired
+from bigbrain.events import Event, Failed, fold
+from bigbrain.messages import Request, Response
+from bigbrain.wire import Dialect
+from web.departures import Client
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_EVERY = 10.0
+"""Seconds of silence after which a stream says that it lives. Proxies cut a silent connection after 60 s, Codex after 300 s."""
+
+
+class Relay:
+    """What one client is still to be told of one run."""
+
+    def __init__(self, follower: Follower, client: Client, silence: float = HEARTBEAT_EVERY) -> None:
+        """silence: seconds after which a `read` returns without an event."""
+        self.run_id = follower.run_id
+        self._silence = silence
+        self.over = False
+        """Whether the answer's last event was read."""
+        self._follower = follower
+        self._client = client
+        client.nudge = follower.nudge
+
+    @property
+    def left(self) -> bool:
+        """Whether the client has gone, so that nothing is of use to it."""
+        return self._client.left
+
+    def read(self) -> list[Event]:
+        """The events that came next; none after a silence and when the client has left."""
+        try:
+            events = self._follower.read(self._silence)
+        except RunExpired as exc:
+            self.over = True
+            return [Failed.of(exc)]
+        self.over = self._follower.over
+        return events
+
+
+class Frames:
+    """Writes the frames of one answer."""
+
+    def __init__(self, dialect: Dialect, asked: Request) -> None:
+        self.heartbeat = dialect.HEARTBEAT
+        self._write_event = dialect.write_event
+        self._asked = asked
+        self._so_far = Response()
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        """The frames that tell of these events, as one chunk; empty where the dialect says nothing of them."""
+        frames: list[bytes] = []
+        for event in events:
+            self._so_far = fold(self._so_far, event)
+            frames += self._write_event(event, self._so_far, self._asked)
+        return b"".join(frames)
+
+
+class Stream:
+    """The body of a streamed answer: one item for each write.
+
+    An object and not a generator, because a server may close it before its first item is
+    taken, and leaving the run must not depend on that.
+    """
+
+    def __init__(self, relay: Relay, frames: Frames, first: bytes, leave: Callable[[], None]) -> None:
+        """first: what is written at once. leave: called once, before the last item is handed out or when it is cut."""
+        self._relay = relay
+        self._frames = frames
+        self._first = first
+        self._leave = leave
+        self._ended = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while self._first or not self._ended:
+            if chunk := self._next():
+                return chunk
+        raise StopIteration
+
+    def _next(self) -> bytes:
+        if self._first:
+            first, self._first = self._first, b""
+            if self._relay.over:
+                self.close()
+            return first
+        try:
+            return self._told()
+        # whatever is wrong here ends this answer, and the client is to hear so and not to see a broken connection
+        except Exception:
+            logger.exception("run %s: the stream broke", self._relay.run_id)
+            self.close()
+            return self._frames.write([Failed.of(BrainError())])
+
+    def _told(self) -> bytes:
+        events = self._relay.read()
+        if self._relay.left:
+            self.close()
+            return b""
+        if not events:
+            return self._frames.heartbeat
+        if self._relay.over:
+            # the client may close as soon as it has read the end, and that is no departure
+            self.close()
+        return self._frames.write(events)
+
+    def close(self) -> None:
+        """Leaves the run, which goes on; safe to repeat."""
+        if not self._ended:
+            self._ended = True
+            self._leave()

@@ -1,0 +1,118 @@
+"""The one-process mode: Redis beside it, and web, queue and engine in it.
+
+The same parts as in a deployment of many processes, only nearer to each other: the
+same store, the same engine, the same application. The server is werkzeug's with a
+thread for each request, which is right for the first minute and for writing a brain.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from types import FrameType
+
+import click
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from bigbrain.brain import Brain
+from bigbrain.cli.listening import checked_address
+from bigbrain.cli.up import curl
+from bigbrain.embedded import redis_server
+from bigbrain.engine.channels import Hub
+from bigbrain.engine.local import LocalQueue
+from bigbrain.engine.runner import Engine
+from bigbrain.engine.runs import Runs
+from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.program import Program
+from bigbrain.reception import Reception
+from bigbrain.settings import Settings
+from bigbrain.stack import Address
+from web import create_app
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Handler(WSGIRequestHandler):
+    """Speaks HTTP/1.1, without which a stream has no end that a client can tell, and keeps its log to errors."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Nothing: a line for each request would bury what the brain says."""
+
+
+def serve(brain: Brain, *, host: str = "127.0.0.1", port: int = 8080) -> None:
+    """Serves a brain from this one process until SIGINT or SIGTERM; call it in the main thread.
+
+    Raises `WiringError` with every fault of the wiring, when others could reach the address
+    and no key is set, and when the address or the data folder is taken.
+    """
+    settings = Settings.read()
+    address = checked_address(host, port, settings)
+    with _stopping() as stopped, running(brain, settings, address) as about:
+        click.echo(f"`{brain.name}` is ready at {address.local_url} (redis: {about})\ntry it:")
+        click.echo(curl(address.local_url, brain.name, keyed=bool(settings.keys)))
+        stopped.get()
+        click.echo("stopping: steps under way finish first; interrupt again to end at once")
+
+
+@contextmanager
+def running(brain: Brain, settings: Settings, address: Address) -> Iterator[str]:
+    """Serves a brain at an address while the block runs; gives a word about the Redis that it uses."""
+    program = brain.program(settings)
+    with redis_server(settings) as redis, _received(brain, program, redis.url) as reception:
+        app = create_app(reception, settings=settings, workers=lambda: 1)
+        with _listening(make_server(address.host, address.port, app, threaded=True, request_handler=Handler)):
+            yield redis.about
+
+
+@contextmanager
+def _received(brain: Brain, program: Program, url: str) -> Iterator[Reception]:
+    """A reception whose runs are executed by this process."""
+    store, queue = RunStore(connect(url)), LocalQueue()
+    runs = Runs(program, store, queue)
+    # renewals have to give up before the lease that they renew has lapsed
+    engine = Engine(program, runs, renewing=RunStore(connect(url, connections=2, retries=0, timeout=LEASE / 4)))
+    hub = Hub(store)
+    queue.attach(engine)
+    try:
+        yield Reception(brain, program, runs, hub)
+    finally:
+        queue.close()
+        hub.close()
+        engine.close()
+
+
+@contextmanager
+def _listening(server: BaseWSGIServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, name="http")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def _stopping() -> Iterator[SimpleQueue[int]]:
+    """A queue that gets the first signal; the second one ends the process as if nobody had asked.
+
+    A queue and not an event: only its `put` may come into the midst of its `get`.
+    """
+    stopped: SimpleQueue[int] = SimpleQueue()
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (the signature of a handler)
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        stopped.put(number)
+
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,41 @@
+"""`web.wsgi:app`: the brain that the environment names, for gunicorn.
+
+Everything is made here, when a worker of gunicorn imports this module: after the
+fork and after gevent has replaced the blocking parts of Python, so that the relay's
+thread is a greenlet there. That is why the application is not preloaded.
+"""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+
+from flask import Flask
+
+from bigbrain.embedded import find_url
+from bigbrain.engine.channels import Hub
+from bigbrain.engine.runs import Queue, Runs
+from bigbrain.engine.store import RunStore, connect
+from bigbrain.loading import load
+from bigbrain.reception import Reception
+from bigbrain.settings import Settings
+from web import create_app
+
+RETRIES = 4
+"""How often a command is sent again: for 1.5 seconds at most, which a restart of Redis does not take."""
+TIMEOUT = 3.0
+"""Seconds that Redis may take for one command. Both are shorter than a worker's: here a client waits for a clear 503."""
+
+
+def make_app(settings: Settings) -> Flask:
+    """The application for a deployment whose steps are executed by workers elsewhere.
+
+    Raises `WiringError` when the brain cannot be loaded or is faulty, and when no Redis is named.
+    """
+    brain = load(settings.app)
+    program = brain.program(settings)
+    queue: Queue = resolve_name(settings.queue)()
+    store = RunStore(connect(find_url(settings), retries=RETRIES, timeout=TIMEOUT))
+    return create_app(Reception(brain, program, Runs(program, store, queue), Hub(store)), settings=settings)
+
+
+app = make_app(Settings.read())
