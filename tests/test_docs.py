@@ -1,0 +1,62 @@
+"""What the documents say is so: their commands are the real ones, their code runs, their tables are the code's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bigbrain.brain import Brain
+from bigbrain.events import LEGAL
+from bigbrain.settings import Settings
+from tests.house import living
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_second_command_of_the_readme_is_what_ci_runs() -> None:
+    commands = [block.strip() for block in blocks(README, "sh")]
+    ci = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+
+    assert ci.replace('"$venv"', ".venv").replace('"$venv/', ".venv/").replace('"', "") == commands[1]
+
+
+def test_both_commands_stand_on_the_first_screen() -> None:
+    first_screen = "\n".join(README.splitlines()[:40])
+
+    assert "bigbrain up" in first_screen
+    assert "python -m tests" in first_screen
+
+
+def test_the_brain_of_the_readme_runs() -> None:
+    [code] = blocks(README, "python")
+    scope: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), scope)
+    brain = scope["brain"]
+    assert isinstance(brain, Brain)
+
+    with living(brain) as house:
+        answer = house.ask("hello", "r")
+        record = house.record("r")
+
+    assert answer.text == "At your service."
+    assert record.status == "done"
+
+
+def test_every_setting_of_the_readme_exists() -> None:
+    known = {name for name, _ in Settings().describe()}
+    named = set(re.findall(r"`(BIG_BRAIN_[A-Z_]+)`", README))
+
+    assert named <= known
+
+
+def test_the_table_of_events_is_the_codes() -> None:
+    rows = re.findall(r"^\| (new|between|inside|over) \| (.*) \|$", ARCHITECTURE, re.MULTILINE)
+    told = {state: set(re.findall(r"`(\w+)`", may)) for state, may in rows}
+
+    assert told == {state: {event.__name__ for event in events} for state, events in LEGAL.items()}
