@@ -91,13 +91,13 @@ class Program:
         return self._flows[flow].plan.first().path
 
     def ahead(self, flow: str, path: str) -> tuple[Sequence[Step], bool]:
-        """The steps from `path` on that are sure to come, and whether they end the run.
+        """The steps from `path` on that are sure to come, and whether the run is to be closed after them.
 
         Raises `KeyError` when there is no such flow or step.
         """
         plan = self._flows[flow].plan
         steps = plan.ahead(path)
-        return steps, not plan.forks_after(steps[-1].path)
+        return steps, not (plan.single or plan.forks_after(steps[-1].path))
 
     def run(self, claim: Claim, tape: Tape, scope: Scope) -> Outcome:
         """Carries out a step; whatever goes wrong in it is an outcome."""
@@ -168,6 +168,7 @@ class Program:
             events=tuple(events),
             durable=False,
             answered=after.answered,
+            status="done" if self._flows[step.claim.flow].plan.single else "running",
             done=_done(step, "done"),
         )
 

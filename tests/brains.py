@@ -1,4 +1,4 @@
-"""Brains for the tests and benchmarks that run in processes of their own.
+"""Brains for the tests and benchmarks that run in processes of their own: `relay` for the latter, `brain` with all flows.
 
 relay       a transparent brain: the client's model name is what the server at
             `UPSTREAM` (a root URL) is asked for, so that a client chooses what comes
@@ -55,6 +55,9 @@ def hops(count: int) -> Flow:
         flow = flow >> Flow(nothing)
     return flow >> Flow(model=FixedModel("there"))
 
+
+relay = Brain("relay", Flow(model=Relay()))
+relay.add_flow(hops(20), name="hops")
 
 brain = Brain("relay", Flow(model=Relay()))
 brain.add_flow(

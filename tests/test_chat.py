@@ -12,6 +12,8 @@ from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, rep
 from bigbrain.messages import Request, Response, Text, Thinking, ToolCall, ToolSpec, Usage, assistant, system, user
 from bigbrain.models import FixedModel
 from bigbrain.scope import Scope
+from tests.models.asking import asks
+from tests.upstream import Upstream
 
 SPENT = Usage(10, 3)
 
@@ -235,3 +237,12 @@ def test_closing_a_chat_closes_what_nobody_read() -> None:
 
 def test_a_chat_of_its_own_needs_no_brain() -> None:
     assert Chat(FixedModel("hi there")).ask("hello").text == "hi there"
+
+
+def test_questions_one_after_the_other_share_a_connection_to_the_model() -> None:
+    with Upstream() as up:
+        chat = Chat(asks(up, "openai", "text:fine"))
+        answers = [chat.ask(f"{n}").text for n in range(3)]
+
+        assert answers == ["fine"] * 3
+        assert (up.stats.requests, up.stats.connections) == (3, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 from werkzeug.exceptions import NotFound
 
 from web.endpoints import Endpoints
@@ -18,11 +18,13 @@ def routes(endpoints: Endpoints) -> Blueprint:
     def chat_completions() -> Response:
         return endpoints.answer(CHAT)
 
+    @blueprint.route("/v1/responses", websocket=True)
+    def responses_socket() -> Response:
+        # Codex asks for a WebSocket first: only this status makes it send its request by POST at once
+        raise UpgradeRequired
+
     @blueprint.route("/v1/responses", methods=["GET", "POST"])
     def responses() -> Response:
-        # Codex asks for a WebSocket first: only this status makes it send its request by POST at once
-        if request.method == "GET" and "websocket" in request.headers.get("Upgrade", "").lower():
-            raise UpgradeRequired
         raise NotFound
 
     return blueprint

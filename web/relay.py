@@ -42,6 +42,9 @@ class Relay:
 
     def read(self) -> list[Event]:
         """The events that came next; none after a silence and when the client has left."""
+        if self._client.left:
+            # it may have gone before anybody was there to be nudged
+            return []
         try:
             events = self._follower.read(self._silence)
         except RunExpired as exc:

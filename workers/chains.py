@@ -30,7 +30,8 @@ class CeleryQueue:
         links = [_step(run_id, step, attempt if number == 0 else 1) for number, step in enumerate(steps)]
         if closed:
             links.append(app.signature(FINISH, args=(run_id,), immutable=True, queue=IO))
-        chain(*links).apply_async()
+        # a chain of one is its link; the canvas would only cost time
+        (chain(*links) if len(links) > 1 else links[0]).apply_async()
 
     def names(self) -> Sequence[str]:
         """The lists in which messages wait, named as the queues."""

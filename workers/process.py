@@ -63,6 +63,12 @@ class Process:
                 self._engine = Engine(program, runs, renewing=RunStore(hasty))
             return self._engine
 
+    def leave_parent(self) -> None:
+        """Forgets what belongs to the parent of a forked process: its connections, threads and locks."""
+        self._lock = threading.Lock()
+        self._runs = None
+        self._engine = None
+
     def keep_awake(self, name: str) -> None:
         """Starts the thread that takes up what is due and says that worker `name` is alive."""
         threading.Thread(target=self._watch, args=(name,), name="wake", daemon=True).start()
@@ -99,13 +105,18 @@ def ready(sender: JSON, **_: JSON) -> None:
 
 def begin(sender: JSON, **_: JSON) -> None:
     """A worker begins: the brain is built now, so that a faulty one stops the worker and not a run."""
-    process.program()
-    if "prefork" not in str(sender.pool_cls):
-        process.engine()
+    try:
+        process.program()
+        if "prefork" not in str(sender.pool_cls):
+            process.engine()
+    except Exception as exc:
+        # of an exception, Celery would only write a line into the log and go on
+        raise SystemExit(f"the worker cannot start: {exc}") from exc
 
 
 def fork(**_: JSON) -> None:
     """A child of a worker begins."""
+    process.leave_parent()
     process.engine()
 
 

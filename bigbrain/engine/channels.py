@@ -177,7 +177,8 @@ class Hub:
                         if message is not None:
                             self._hear(message["type"], message["data"])
             except redis.RedisError as exc:
-                logger.warning("the relay lost its subscription: %s", exc)
+                if not self._closing.is_set():
+                    logger.warning("the relay lost its subscription: %s", exc)
                 self._closing.wait(0.1)
 
     def _hear(self, kind: str, data: bytes | int) -> None:

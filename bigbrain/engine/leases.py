@@ -108,5 +108,6 @@ class Leases:
                             self.stop(message["data"].decode())
             except redis.RedisError as exc:
                 # nothing is lost meanwhile: each renewal and each write says who is to stop
-                logger.warning("the stop listener lost its connection: %s", exc)
+                if not self._closing.is_set():
+                    logger.warning("the stop listener lost its connection: %s", exc)
                 self._closing.wait(1.0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -90,6 +91,11 @@ class Plan(msgspec.Struct, frozen=True):
             if step.path == path:
                 return step
         raise KeyError(path)
+
+    @property
+    def single(self) -> bool:
+        """Whether there is only one step, so that a run is over with its commit and nothing is left to close."""
+        return len(list(islice(self.steps(), 2))) == 1
 
     def first(self) -> Way:
         """Where a run begins."""

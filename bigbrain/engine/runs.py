@@ -22,7 +22,10 @@ class Plans(Protocol):
     """Who knows what comes next."""
 
     def ahead(self, flow: str, path: str) -> tuple[Sequence[Step], bool]:
-        """The steps of a flow's plan from `path` on that are sure to come, and whether they end the run.
+        """The steps of a flow's plan from `path` on that are sure to come, and whether the run is to be closed after them.
+
+        Not closed are steps after which a choice decides where the run goes on, and a
+        run's only step, whose commit is the end of it.
 
         Raises `KeyError` when this process has no such flow or step.
         """

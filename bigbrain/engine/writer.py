@@ -21,7 +21,7 @@ from bigbrain.errors import RunCancelled, RunError, RunInterrupted
 from bigbrain.events import Delta, Event, write_events
 from bigbrain.scope import Scope
 
-GATHER = 0.003
+GATHER = 0.002
 """Seconds between two writes of a busy process: adds at most this to a token's way."""
 PENDING = 20_000
 """Events of one step that may wait for Redis; a step that is further ahead is held back."""

@@ -123,12 +123,12 @@ def flask_proxy(upstream: int) -> Iterator[tuple[int, psutil.Process]]:
 
 
 @contextmanager
-def bigbrain_up(upstream: int, *, web: int = 2, workers: int = 2) -> Iterator[tuple[int, psutil.Process]]:
+def bigbrain_up(upstream: int, *, web: int = 1, workers: int = 1) -> Iterator[tuple[int, psutil.Process]]:
     """`bigbrain up` with the relay of `tests.brains`."""
     port = free_port()
     with ExitStack() as stack:
         data = stack.enter_context(tempfile.TemporaryDirectory())
-        argv = [sys.executable, "-m", "bigbrain", "up", "tests.brains", "--port", str(port), "--data", data]
+        argv = [sys.executable, "-m", "bigbrain", "up", "tests.brains:relay", "--port", str(port), "--data", data]
         argv += ["--web", str(web), "--workers", str(workers)]
         root = stack.enter_context(process(argv, {"UPSTREAM": f"http://127.0.0.1:{upstream}"}))
         wait_ready(port)

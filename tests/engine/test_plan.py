@@ -149,6 +149,12 @@ def test_every_step_is_found_by_its_path(plan: Plan) -> None:
     assert [plan.step(item.path) for item in plan.steps()] == list(plan.steps())
 
 
+@settings(max_examples=30, deadline=None)
+@given(plans)
+def test_a_plan_is_single_when_it_has_one_step_wherever_that_stands(plan: Plan) -> None:
+    assert plan.single == (len(list(plan.steps())) == 1)
+
+
 def test_a_plan_knows_its_fork_and_names_its_members() -> None:
     plan = Plan((step("0"), Fork("1", "rooms", {"kitchen": (step("1/kitchen/0"),)})))
 

@@ -1,0 +1,208 @@
+"""A step keeps its lease while it runs, and is stopped as soon as it may have lost it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import fakeredis
+import pytest
+
+from bigbrain.embedded import EmbeddedRedis
+from bigbrain.engine.leases import Leases
+from bigbrain.engine.records import Claim
+from bigbrain.engine.store import RunStore, connect
+from bigbrain.errors import RunCancelled, RunInterrupted
+from bigbrain.scope import Scope
+from tests.engine.acting import new_run, until
+
+
+@pytest.fixture
+def store(fake_server: fakeredis.FakeServer) -> RunStore:
+    """Leases that are even shorter, because nobody here takes up what lapses."""
+    return RunStore(fakeredis.FakeRedis(server=fake_server, max_connections=100), lease=0.2)
+
+
+@pytest.fixture
+def leases(store: RunStore) -> Iterator[Leases]:
+    one = Leases(store)
+    yield one
+    one.close()
+
+
+def claim(store: RunStore, run_id: str = "r1", attempt: int = 1) -> Claim:
+    if attempt == 1:
+        store.start(new_run(run_id, durable=True))
+    one = store.claim(run_id, "0", attempt, f"{run_id}-{attempt}")
+    assert one is not None
+    return one
+
+
+def lease(store: RunStore, run_id: str = "r1") -> int:
+    return int(store.client.hget(f"bb:run:{run_id}", "lease"))
+
+
+def renewed(store: RunStore, run_id: str = "r1") -> None:
+    """Waits for the next renewal."""
+    before = lease(store, run_id)
+    until(lambda: lease(store, run_id) > before)
+
+
+def lose(store: RunStore, run_id: str = "r1") -> None:
+    """Somebody else takes the step up."""
+    store.client.hset(f"bb:run:{run_id}", "lease", 0)
+    store.client.zadd("bb:due", {run_id: 0})
+    assert store.wake()
+    claim(store, run_id, attempt=2)
+
+
+def test_a_held_lease_is_renewed_again_and_again(leases: Leases, store: RunStore) -> None:
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        for _ in range(3):
+            renewed(store)
+
+    assert not scope.cancelled
+
+
+def test_a_step_whose_renewal_is_refused_is_stopped(leases: Leases, store: RunStore) -> None:
+    one, scope, other, fine = claim(store), Scope(), claim(store, "other"), Scope()
+    with leases.hold(one, scope), leases.hold(other, fine):
+        lose(store)
+        with pytest.raises(RunInterrupted):
+            scope.wait(10)
+
+    assert not fine.cancelled
+
+
+def test_a_step_is_stopped_when_redis_is_away_for_longer_than_its_lease(
+    leases: Leases, store: RunStore, fake_server: fakeredis.FakeServer
+) -> None:
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        begun = time.monotonic()
+        fake_server.connected = False
+        with pytest.raises(RunInterrupted):
+            scope.wait(10)
+
+    # not before the lease is over; a quarter of a lease after it at the latest, on a machine that is not busy
+    assert store.lease * 0.9 < time.monotonic() - begun < store.lease * 5
+
+
+def test_a_step_outlives_a_redis_that_is_away_for_less_than_its_lease(
+    leases: Leases, store: RunStore, fake_server: fakeredis.FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        renewed(store)
+        fake_server.connected = False
+        until(lambda: "could not be renewed" in caplog.text)
+        fake_server.connected = True
+        renewed(store)
+
+    assert not scope.cancelled
+
+
+def test_a_stopped_run_is_told_by_a_message_and_not_only_with_the_next_renewal(store: RunStore) -> None:
+    patient = RunStore(store.client, lease=60.0)
+    leases = Leases(patient)
+    one, scope = claim(patient), Scope()
+    until(lambda: store.client.pubsub_numsub("bb:stop")[0][1])
+    with leases.hold(one, scope):
+        patient.stop("r1")
+        with pytest.raises(RunCancelled):
+            scope.wait(10)
+    leases.close()
+
+
+def test_a_stopped_run_is_told_with_the_next_renewal_when_the_message_was_lost(leases: Leases, store: RunStore) -> None:
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        store.client.hset("bb:run:r1", "stop", 1)
+        with pytest.raises(RunCancelled):
+            scope.wait(10)
+
+
+def test_a_message_for_a_run_of_another_process_is_ignored(leases: Leases, store: RunStore) -> None:
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        leases.stop("not here")
+
+    assert not scope.cancelled
+
+
+def test_what_is_released_is_renewed_no_more(leases: Leases, store: RunStore) -> None:
+    one, other = claim(store), claim(store, "other")
+    with pytest.raises(KeyError), leases.hold(one, Scope()):
+        raise KeyError
+    before = lease(store)
+
+    with leases.hold(other, Scope()):
+        renewed(store, "other")
+
+    assert lease(store) == before
+    assert len(leases) == 0
+
+
+def test_a_step_claimed_anew_by_its_own_process_stops_the_one_that_overslept(leases: Leases, store: RunStore) -> None:
+    old, new = Scope(), Scope()
+    with leases.hold(claim(store), old):
+        store.client.hset("bb:run:r1", "lease", 0)
+        store.client.zadd("bb:due", {"r1": 0})
+        assert store.wake()
+        again = claim(store, attempt=2)
+        with leases.hold(again, new):
+            assert isinstance(old.error, RunInterrupted)
+            renewed(store)
+        assert len(leases) == 0
+
+    assert not new.cancelled
+
+
+def test_the_one_that_overslept_does_not_release_the_new_hold(leases: Leases, store: RunStore) -> None:
+    old = leases.hold(claim(store), Scope())
+    old.__enter__()
+    lose(store)
+    again = Claim("r1", "0", 2, 2, 1, "main", "f00d", b"{}", b"{}", ())
+    with leases.hold(again, Scope()):
+        old.__exit__(None, None, None)
+
+        assert len(leases) == 1
+
+
+def test_a_stop_function_that_raises_costs_no_other_step_its_lease(leases: Leases, store: RunStore) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    bad, scope = claim(store, "bad"), Scope()
+    good, fine = claim(store), Scope()
+    scope.hold(broken)
+    with leases.hold(bad, scope), leases.hold(good, fine):
+        lose(store, "bad")
+        until(lambda: scope.cancelled)
+        for _ in range(2):
+            renewed(store)
+
+    assert not fine.cancelled
+
+
+@pytest.mark.slow
+def test_a_stop_is_heard_after_the_listeners_connection_was_cut(redis_server: EmbeddedRedis) -> None:
+    store = RunStore(connect(redis_server.url), lease=60.0)
+    leases = Leases(store)
+
+    def listens() -> bool:
+        return store.client.pubsub_numsub("bb:stop")[0][1] == 1
+
+    until(listens)
+    [cut] = store.client.client_list(_type="pubsub")
+    store.client.client_kill_filter(_id=cut["id"])
+    until(lambda: listens() and store.client.client_list(_type="pubsub")[0]["id"] != cut["id"])
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        store.stop("r1")
+        with pytest.raises(RunCancelled):
+            scope.wait(10)
+    leases.close()
+    until(lambda: not listens())
+    store.client.close()
