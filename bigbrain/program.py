@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_struct
 
 from bigbrain.answers import Answer, Given
 from bigbrain.chat import Chat
@@ -68,6 +68,20 @@ class _Step:
         self.usage = self.usage + usage
 
 
+def _opened(step: _Step) -> _Step:
+    """The step with what its run has on record. Raises `BrainChanged` when another version wrote it."""
+    claim = step.claim
+    try:
+        return replace(
+            step,
+            state=_state.decode(claim.state),
+            request=_request.decode(claim.request),
+            messages=tuple(_message.decode(line) for line in claim.messages),
+        )
+    except msgspec.MsgspecError as exc:
+        raise BrainChanged(f"the record of run {claim.run_id} cannot be read: {exc}") from exc
+
+
 class Program:
     """The flows of one brain, as the engine executes them."""
 
@@ -101,10 +115,9 @@ class Program:
 
     def run(self, claim: Claim, tape: Tape, scope: Scope) -> Outcome:
         """Carries out a step; whatever goes wrong in it is an outcome."""
-        state = _state.decode(claim.state)
-        messages = tuple(_message.decode(line) for line in claim.messages)
-        step = _Step(claim, state, _request.decode(claim.request), messages, tape, scope)
+        step = _Step(claim, RunState(), Request(), (), tape, scope)
         try:
+            step = _opened(step)
             scope.check()
             if self._prints.get(claim.flow) != claim.plan:
                 raise BrainChanged
@@ -187,7 +200,7 @@ class Program:
     def _failed(step: _Step, error: BrainError) -> Outcome:
         log = logger.info if isinstance(error, RunCancelled) else logger.warning
         log("run %s: step %s failed: %s", step.claim.run_id, step.claim.path, error, exc_info=error.__cause__)
-        state = replace(step.state, usage=step.state.usage + step.usage)
+        state = replace_struct(step.state, usage=step.state.usage + step.usage)
         return Outcome(
             next=step.claim.path,
             state=msgspec.json.encode(state),

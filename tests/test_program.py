@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Iterator
 
+import msgspec
 import pytest
 
 from bigbrain.agents import agent
 from bigbrain.brain import Brain
 from bigbrain.chat import Chat
+from bigbrain.engine.records import NewRun
 from bigbrain.errors import ModelBusy, WiringError
-from bigbrain.events import Delta, Event, replay
+from bigbrain.events import Delta, Event, Started, replay
 from bigbrain.flows import Flow, respond
 from bigbrain.messages import Message, Request, Response, Text, ToolCall, ToolSpec, Usage, user
 from bigbrain.models import FixedModel
@@ -285,3 +287,22 @@ def test_a_brain_without_a_model_is_faulty_and_says_where() -> None:
 
     assert len(caught.value.faults) == 2
     assert "step 2" in caught.value.faults[1]
+
+
+@pytest.mark.parametrize("changes", [{"flow": "gone"}, {"plan": "another"}, {"state": b"[]"}, {"request": b"7"}])
+def test_a_run_of_another_version_of_the_brain_ends_with_a_retryable_error(changes: dict[str, object]) -> None:
+    with living(Brain("b", saying("x"))) as house:
+        run = NewRun(
+            id="r",
+            flow="b",
+            plan=house.brain.program().fingerprint("b"),
+            cursor="0",
+            first=Started("r", "b"),
+            request=b"{}",
+            state=b"{}",
+        )
+        house.store.start(msgspec.structs.replace(run, **changes))
+        house.engine.run_step("r", "0", 1)
+        record = house.record("r")
+
+    assert (record.status, record.error["code"]) == ("failed", "brain_changed")

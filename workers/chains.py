@@ -6,12 +6,16 @@ builds it, at the start of a run, when a choice was made and when a run is taken
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from celery import Signature, chain
+from kombu.exceptions import OperationalError
 
 from bigbrain.engine.plan import Step
 from workers import app
+
+logger = logging.getLogger(__name__)
 
 STEP = "workers.tasks.step"
 FINISH = "workers.tasks.finish"
@@ -25,13 +29,17 @@ class CeleryQueue:
     def send(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
         """Enqueues the first step's message, which carries the others' names with it.
 
-        Raises `kombu.exceptions.OperationalError` when the broker is away; the run's record is then taken up by `wake`.
+        A broker that is away costs the run some seconds: it is on record, and `wake` sends it again.
         """
         links = [_step(run_id, step, attempt if number == 0 else 1) for number, step in enumerate(steps)]
         if closed:
             links.append(app.signature(FINISH, args=(run_id,), immutable=True, queue=IO))
         # a chain of one is its link; the canvas would only cost time
-        (chain(*links) if len(links) > 1 else links[0]).apply_async()
+        work = chain(*links) if len(links) > 1 else links[0]
+        try:
+            work.apply_async()
+        except OperationalError as exc:
+            logger.warning("run %s waits to be sent again: %s", run_id, exc)
 
     def names(self) -> Sequence[str]:
         """The lists in which messages wait, named as the queues."""

@@ -81,6 +81,7 @@ class Runs:
             try:
                 self.send(run_id, flow, path, attempt)
             except KeyError:
-                # another process may know the flow; until one does, the run stays due
+                # a worker that knows the flow goes on with it, any other ends the run: its client must not wait for ever
                 logger.warning("run %s: this process has no step %s in flow %s", run_id, path, flow)
+                self.queue.send(run_id, attempt, [Step(path, flow)], closed=False)
         return len(woken)

@@ -11,7 +11,7 @@ Fields of the record: `status` queued | running | done | failed | cancelled;
 `cursor`, the path of the step that is next; `attempt`, counted up whenever that
 step is to be run anew; `fence`, counted up by each claim: whoever holds an older
 one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
-often its owner was lost; `seq`, the last entry of the log; `durable`, whether the
+often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `answered`, whether the client has its whole answer;
 `state`, the program's own; `stop`, set when somebody wants the run stopped.
 
@@ -75,7 +75,7 @@ if r[4] ~= ARGV[4] then
   if r[4] ~= '' and tonumber(r[5]) > now then return false end
   fence = fence + 1
 end
-redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5])
+redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5], 'waits', 0)
 redis.call('ZADD', 'bb:due', now + ARGV[5], id)
 return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', redis.call('LRANGE', key(id, ':messages'), 0, -1)}
 """
@@ -191,8 +191,9 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
   if not r[1] then redis.call('ZREM', 'bb:due', id)
   elseif r[1] == '' then
     redis.call('ZADD', 'bb:due', now + ARGV[1], id)
-    -- while messages wait in the queue, this one is not lost but late
-    if waiting == 0 then
+    -- while messages wait in a queue, this one is probably not lost but late; that too is believed for a while only
+    local waits = redis.call('HINCRBY', key(id, ''), 'waits', 1)
+    if waiting == 0 or waits % 5 == 0 then
       send(id, r[6], r[4], r[5])
     end
   elseif r[2] ~= '1' then fail(id, ARGV[4], ARGV[5])

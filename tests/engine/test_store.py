@@ -167,6 +167,17 @@ def test_a_step_whose_message_may_still_wait_is_not_sent_again(store: RunStore) 
     assert store.wake(["io", "cpu"]) == []
 
 
+def test_a_queue_that_never_empties_hides_a_lost_step_for_a_while_only(store: RunStore) -> None:
+    store.start(new_run())
+    store.client.lpush("io", "a message")
+    sent = []
+    for _ in range(5):
+        lapse(store)
+        sent.append(store.wake(["io"]))
+
+    assert sent == [[], [], [], [], [("r1", "main", "0", 1)]]
+
+
 def test_a_lost_run_without_a_durable_flow_fails_at_once_and_its_client_hears_it(store: RunStore) -> None:
     store.start(new_run())
     claimed(store)
