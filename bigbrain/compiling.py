@@ -2,7 +2,7 @@
 
 A step gets the path of its position, so the same tree gives the same plan in every
 process. Models are looked up here, once: the agent's own, its flow's, the nearest
-group's around it, the brain's default, the first one added.
+group's around it, the brain's default, the first one added, `BIG_BRAIN_MODEL`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bigbrain.agents import Agent
 from bigbrain.engine.plan import Item, Mark, Plan, Step
 from bigbrain.errors import WiringError
 from bigbrain.flows import Acting, Chained, Flow, Responding
-from bigbrain.models import Askable, Asks, ModelRef, Models, connect
+from bigbrain.models import Askable, Asks, Model, ModelRef, Models, connect
 from bigbrain.settings import Settings
 
 
@@ -91,6 +91,8 @@ class _Compiler:
         where = f"agent `{agent.name}` at {place}, step {path}"
         try:
             found = self.models.ladder(agent.model, *place.models)
+            if found is None and self.settings.model:
+                found = Model(self.settings.model)
             if found is not None:
                 return connect(found, self.settings)
         except WiringError as exc:

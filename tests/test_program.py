@@ -15,11 +15,13 @@ from bigbrain.engine.records import NewRun
 from bigbrain.errors import ModelBusy, WiringError
 from bigbrain.events import Delta, Event, Started, replay
 from bigbrain.flows import Flow, respond
-from bigbrain.messages import Message, Request, Response, Text, ToolCall, ToolSpec, Usage, user
-from bigbrain.models import FixedModel
+from bigbrain.messages import AnswerSchema, Message, Request, Response, Text, ToolCall, ToolSpec, Usage, user
+from bigbrain.models import FixedModel, Model
 from bigbrain.scope import Scope
+from bigbrain.settings import Settings
 from bigbrain.turns import Turn
 from tests.house import living
+from tests.upstream import Upstream
 
 
 def saying(*texts: str) -> Flow:
@@ -306,3 +308,36 @@ def test_a_run_of_another_version_of_the_brain_ends_with_a_retryable_error(chang
         record = house.record("r")
 
     assert (record.status, record.error["code"]) == ("failed", "brain_changed")
+
+
+def test_a_plain_agent_sends_on_what_shapes_the_answer_and_not_how_to_sample_it() -> None:
+    tool = ToolSpec("read", schema={"type": "object", "properties": {}})
+    with Upstream() as upstream:
+        model = Model("text:fine", base_url=upstream.openai, temperature=0.1)
+        with living(Brain("b", Flow(model=model))) as house:
+            house.ask(
+                Request(
+                    messages=(user("go"),),
+                    tools=(tool,),
+                    tool_choice="none",
+                    stop=("END",),
+                    max_tokens=77,
+                    temperature=2.0,
+                    schema=AnswerSchema(),
+                )
+            )
+        body = upstream.requests[0].body
+
+    assert body["tools"][0]["function"]["name"] == "read"
+    assert (body["tool_choice"], body["stop"], body["max_completion_tokens"]) == ("none", ["END"], 77)
+    assert body["response_format"] == {"type": "json_object"}
+    assert (body["model"], body["temperature"]) == ("text:fine", 0.1)
+
+
+def test_the_environments_model_is_asked_where_a_brain_names_none() -> None:
+    with Upstream() as upstream:
+        settings = Settings(base_url=upstream.openai, model="text:from the environment")
+        tree = Brain("b", Flow()).tree(settings)
+
+    assert "text:from the environment" in tree
+    assert Brain("b", Flow()).faults(settings) == ()

@@ -108,20 +108,22 @@ def model(*tags: str, **knobs: Unpack[Knobs]) -> ModelRef:
 
 
 def compose(model: Model, request: Request) -> Request:
-    """What is sent: the conversation, tools and shape of `request`, with the knobs of `model` only.
+    """What is sent: the conversation, tools and shape of `request`, asked as `model` says.
 
-    The asker's own knobs do not pass: what a client sets is input to a brain, never
-    an override of the author's choice.
+    Of the request's own knobs two count, because whoever asks cannot use a longer answer: its
+    token limit, the smaller one of both, and its stop texts, beside the model's. All others
+    are the model's: what a client sets is input to a brain, never an override.
     """
+    limits = [limit for limit in (model.max_tokens, request.max_tokens) if limit is not None]
     return replace_request(
         request,
         model=model.name,
         stream=True,
-        max_tokens=model.max_tokens,
+        max_tokens=min(limits, default=None),
         temperature=model.temperature,
         top_p=model.top_p,
         top_k=model.top_k,
-        stop=model.stop,
+        stop=(*model.stop, *request.stop),
         think=model.think,
         user="",
         extra={model.provider: dict(model.extra)} if model.extra else {},

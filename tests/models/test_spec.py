@@ -39,7 +39,7 @@ def test_a_reference_holds_tags_and_overrides() -> None:
     assert model("cheap", "fast", temperature=0.2) == ModelRef(("cheap", "fast"), {"temperature": 0.2})
 
 
-def test_a_request_goes_out_with_the_models_knobs_only() -> None:
+def test_a_request_goes_out_with_the_models_knobs_and_the_askers_limits() -> None:
     tool = ToolSpec("look")
     asked = Request(
         model="the brain",
@@ -48,6 +48,7 @@ def test_a_request_goes_out_with_the_models_knobs_only() -> None:
         tool_choice="any",
         temperature=2.0,
         top_k=4,
+        max_tokens=50,
         stop=("X",),
     )
     knobs = Model("m", temperature=0.5, max_tokens=99, top_p=0.9, stop=("END",), think="low", extra={"seed": 7})
@@ -59,9 +60,9 @@ def test_a_request_goes_out_with_the_models_knobs_only() -> None:
         tool_choice="any",
         stream=True,
         temperature=0.5,
-        max_tokens=99,
+        max_tokens=50,
         top_p=0.9,
-        stop=("END",),
+        stop=("END", "X"),
         think="low",
         extra={"openai": {"seed": 7}},
     )
