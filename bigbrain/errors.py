@@ -18,6 +18,8 @@
     │   └── ModelBroke     it failed, broke off or answered nonsense
     ├── SchemaError        a model's answer does not fit the shape that was asked for
     ├── ToolError          a tool call cannot be carried out
+    ├── BudgetSpent        a run may ask no model any more
+    ├── SelectError        a choice among flows cannot be followed
     └── RunError           a run cannot go on
         ├── HandlerFailed    the author's handler raised
         ├── RunInterrupted   its worker was lost and it has no durable flow
@@ -198,6 +200,20 @@ class ToolError(BrainError):
 
     code = "tool_error"
     safe = "A tool of this brain failed."
+
+
+class SelectError(BrainError):
+    """Raised when an agent selects a flow that is not there, or two select different ones at once."""
+
+    code = "select_error"
+    safe = "This brain could not decide how to answer."
+
+
+class BudgetSpent(BrainError):
+    """Raised when a run has spent its budget and would ask a model once more."""
+
+    code = "budget_spent"
+    safe = "This brain has spent its budget for the request."
 
 
 class RunError(BrainError):
