@@ -21,7 +21,7 @@ class Run:
     id: str = ""
     path: str = ""
     attempt: int = 1
-    request: Request = Request()
+    request: Request = field(default_factory=Request)
     scope: Scope = field(default_factory=Scope)
     purse: Purse = field(default_factory=Purse)
     trail: Trail = field(default_factory=Trail)
