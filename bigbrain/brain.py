@@ -7,26 +7,42 @@ reports all faults of the wiring at once.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from importlib import import_module
 
+from bigbrain.budgets import Budget
 from bigbrain.compiling import Compiled, compile_flow
-from bigbrain.errors import WiringError
+from bigbrain.errors import UnknownModel, WiringError
 from bigbrain.flows import Flow
 from bigbrain.models import Askable, Models
 from bigbrain.program import Program
 from bigbrain.settings import Settings
+from bigbrain.trace import Tracer
 from bigbrain.trees import draw
 
 
 class Brain:
     """Flows under names, of which a client picks one with its request's `model`."""
 
-    def __init__(self, name: str, flow: Flow | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        flow: Flow | None = None,
+        *,
+        budget: Budget | None = None,
+        trace: Sequence[Tracer] = (),
+        strict_models: bool = False,
+    ) -> None:
         """name: what `/v1/models` calls the default flow. flow: the default flow, which answers for every unknown model.
 
         Without a flow, the last one added without a name is the default, else the last one added.
+        budget: what each run may spend on models. trace: who hears of what happens in runs.
+        strict_models: a request for an unknown model is refused instead of answered by the default flow.
         """
         self.name = name
+        self.budget = budget
+        self.trace = tuple(trace)
+        self.strict_models = strict_models
         self.models = Models()
         self.created = int(time.time())
         self._default = flow
@@ -60,12 +76,16 @@ class Brain:
     def route(self, model: str) -> str:
         """The name of the flow that answers a request for `model`: the one of that name, else the default.
 
-        Raises `WiringError` when the brain has no flow.
+        Raises `WiringError` when the brain has no flow, `UnknownModel` when it is strict and has none of that name.
         """
         flows = self.flows
         if not flows:
             raise WiringError(_NO_FLOW)
-        return model if model in flows else next(iter(flows))
+        if model in flows:
+            return model
+        if self.strict_models and model:
+            raise UnknownModel(f"there is no model `{model}`; there are {', '.join(f'`{name}`' for name in flows)}")
+        return next(iter(flows))
 
     def compiled(self, settings: Settings) -> dict[str, Compiled]:
         """Every flow ready to run, faulty or not."""
@@ -85,7 +105,7 @@ class Brain:
         faults = tuple(fault for flow in compiled.values() for fault in flow.faults) if compiled else (_NO_FLOW,)
         if faults:
             raise WiringError(*faults)
-        return Program(compiled)
+        return Program(compiled, tracers=self.trace, budget=self.budget)
 
     def tree(self, settings: Settings | None = None) -> str:
         """The brain's flows, steps, agents and models as lines of text."""

@@ -1,133 +1,60 @@
-"""The model side of a turn: what is asked, and the reply as it comes.
+"""The model side of a turn: what is asked, with which tools, in which shape.
 
-A reply is read as it is used: `ask` returns once the model has begun to answer (a
-refusal is raised there), iterating gives the text live, `text` waits for all of it.
-Whatever breaks off on the way is raised to whoever reads, each time, never cut short silently.
+`ask` is one question: it runs no tool, whatever the model calls. `resolve` runs the
+author's tools and asks again until the model answers. Nothing about tools is implicit:
+those of one question are named with it, the client's only when it is forwarded.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
-from bigbrain.errors import ModelBroke, WiringError
-from bigbrain.events import Delta, Event, Finished, Opened, fold
-from bigbrain.messages import Message, Request, Response, Text, ToolCall, Usage, system, user
-from bigbrain.models import Asks
-from bigbrain.scope import Scope
+from bigbrain.errors import WiringError
+from bigbrain.fitting import answer_schema, fitted, told
+from bigbrain.messages import JSON, Message, Request, ToolChoice, ToolSpec, system, user
+from bigbrain.models import Askable, Asks, Model, connect
+from bigbrain.models.connection import Connection
+from bigbrain.replies import Reply as Reply
+from bigbrain.resolving import Loop
+from bigbrain.run import Run
+from bigbrain.schemas import Shape, shape
+from bigbrain.settings import Settings
+from bigbrain.tools import Tool, specs
+
+Role: TypeAlias = str | Callable[[], str]
+"""The system text of a chat, or what gives it anew for each question."""
+
+MAX_ROUNDS = 8
+"""Rounds of a tool loop unless the author says otherwise; the seed's own figure."""
 
 
-class Reply:
-    """A model's answer: live for whoever iterates, whole for whoever asks for `text`; both may be done."""
+@dataclass(frozen=True)
+class _Question:
+    """What one question adds to the conversation."""
 
-    def __init__(self, events: Iterator[Event], spend: Callable[[Usage], None] = lambda _: None) -> None:
-        self._source = events
-        self._spend = spend
-        self._seen: list[Event] = []
-        self._so_far = Response()
-        self._spent = False
-        self._over = False
-        self._error: Exception | None = None
+    tools: tuple[Tool[..., object] | ToolSpec, ...]
+    choice: ToolChoice
+    client: Request | None
+    shape: Shape[JSON] | None
+    repairs: int
 
-    def events(self) -> Iterator[Event]:
-        """The events of the answer, from its start; each call begins anew."""
-        index = 0
-        while index < len(self._seen) or self._pull():
-            yield self._seen[index]
-            index += 1
-
-    def __iter__(self) -> Iterator[str]:
-        """The text, piece by piece as the model writes it.
-
-        Raises `ModelError` where the model breaks off.
-        """
-        text = False
-        for event in self.events():
-            if isinstance(event, Opened):
-                text = isinstance(event.part, Text)
-            elif isinstance(event, Delta) and text:
-                yield event.text
-
-    @property
-    def response(self) -> Response:
-        """The whole answer; waits for its end. Raises `ModelError` when the model breaks off."""
-        while self._pull():
-            pass
-        return self._so_far
-
-    @property
-    def so_far(self) -> Response:
-        """What has been read of the answer; waits for nothing."""
-        return self._so_far
-
-    @property
-    def text(self) -> str:
-        """The whole text; waits for its end. Raises `ModelError` when the model breaks off."""
-        return self.response.text
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls that the model asks for; waits for the end."""
-        return self.response.calls
-
-    @property
-    def usage(self) -> Usage:
-        """What this one answer cost, in tokens; waits for the end. Zeros where the model reports nothing."""
-        return self.response.usage
-
-    @property
-    def message(self) -> Message:
-        """The whole answer as a message of a conversation; waits for the end."""
-        return self.response.message
-
-    def begin(self) -> None:
-        """Waits until the model has begun to answer. Raises `ModelError` when it refuses."""
-        if not self._seen:
-            self._pull()
-
-    def close(self) -> None:
-        """Ends a reply that is not wanted any more: the model's connection is closed at once."""
-        if self._over:
-            return
-        self._end(ValueError("this reply is closed: it was not read to its end in time"))
-        close = getattr(self._source, "close", None)
-        if close is not None:
-            close()
-
-    def _pull(self) -> bool:
-        if not self._over:
-            try:
-                event = next(self._source)
-            except StopIteration:
-                self._end(ModelBroke("the model's answer stopped without an end"))
-            except Exception as exc:
-                self._end(exc)
-            else:
-                self._take(event)
-                return True
-        if self._error is not None:
-            raise self._error
-        return False
-
-    def _take(self, event: Event) -> None:
-        self._seen.append(event)
-        self._so_far = fold(self._so_far, event)
-        if isinstance(event, Finished):
-            # not yet the end of the source: what it does after its last event makes its connection free again
-            self._settle()
-
-    def _end(self, error: Exception) -> None:
-        """Nothing more comes: an error to whoever reads on, unless the answer was complete."""
-        self._over = True
-        if not self._spent:
-            self._error = error
-            self._settle()
-
-    def _settle(self) -> None:
-        self._spent = True
-        self._spend(self._so_far.usage)
+    def request(self, messages: Sequence[Message], choice: ToolChoice, model: Asks) -> Request:
+        """The request itself; the author's tools come after the client's, and instead of those of the same name."""
+        own = tuple(specs(self.tools))
+        request = Request(messages=tuple(messages), tools=own, tool_choice=choice)
+        if self.client is not None:
+            request = _forwarded(request, self.client)
+        if self.shape is not None:
+            request = replace(request, schema=answer_schema(self.shape, model))
+        return request
 
 
 class Chat:
@@ -139,21 +66,30 @@ class Chat:
 
     def __init__(
         self,
-        model: Asks | None,
+        model: Askable | None,
         *,
-        role: str = "",
-        scope: Scope | None = None,
-        client: Request | None = None,
-        spend: Callable[[Usage], None] = lambda _: None,
+        role: Role = "",
+        run: Run | None = None,
+        schema: object = None,
+        repairs: int = 1,
+        settings: Settings | None = None,
     ) -> None:
-        """role: the system text that stands before all messages. client: the request whose tools may be forwarded."""
+        """role: the system text that stands before all messages. schema, repairs: see `ask`, for all questions.
+
+        run: what stops it, pays for it and hears of it, and whose request may be forwarded.
+        settings: has the keys, when the model is a `Model`; by default the environment's, read with the first question.
+        """
         self._model = model
+        self._asks: Asks | None = None if isinstance(model, Model) else model
         self._role = role
-        self._scope = scope or Scope()
-        self._client = client or Request()
-        self._spend = spend
+        self._run = run or Run()
+        self._schema = schema
+        self._repairs = repairs
+        self._settings = settings
         self._messages: list[Message] = []
         self._replies: list[Reply] = []
+        self._loops: list[Reply] = []
+        self._asked = Counter[str]()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -165,27 +101,97 @@ class Chat:
         self._messages += [user(message) if isinstance(message, str) else message for message in messages]
         return self
 
-    def ask(self, *messages: Message | str, forward: bool = False) -> Reply:
-        """Adds `messages`, asks the model once and gives its reply; the reply is not added.
+    def ask(
+        self,
+        *messages: Message | str,
+        tools: Sequence[Tool[..., object] | ToolSpec] = (),
+        choice: ToolChoice = "auto",
+        forward: bool = False,
+        schema: object = None,
+        repairs: int | None = None,
+    ) -> Reply:
+        """Adds `messages`, asks the model once and gives its reply; the reply is not added, and no tool is run.
 
-        forward: sends what the client's request asks of an answer as well: its tools and its
-        choice among them, the answer's schema, its stop texts and its token limit. The name of
-        the model that it asks for goes along too, but an agent's model is its own.
+        tools, choice: what the model may, or must, call in this answer.
+        forward: sends what the client's request asks of an answer as well: its tools, before the author's, its
+        choice among them unless there is another, the answer's schema unless there is another, its stop texts and its
+        token limit. The name of the model that it asks for goes along too, but an agent's model is its own.
+        schema: the shape that the answer must have, a dataclass, a marshmallow Schema, a pydantic model or a `Shape`.
+        The answer is then read whole and checked fully; the reply's text is its JSON, in one piece.
+        repairs: how often an answer that does not fit is put back to the model with its faults.
 
-        Raises `WiringError` when there is no model, `ModelError` when the model refuses or cannot be reached.
+        Raises `WiringError` when there is no model, `ModelError` when the model refuses or cannot be reached,
+        `SchemaError` when its last answer does not fit or was cut off, `BudgetSpent` when no more may be asked.
         """
+        self.settle()
         self.add(*messages)
-        if self._model is None:
-            raise WiringError("this agent has no model: give one to the agent, its flow or the brain")
-        self._scope.check()
-        role = (system(self._role),) if self._role else ()
-        request = Request(messages=(*role, *self._messages))
-        if forward:
-            request = _forwarded(request, self._client)
-        reply = Reply(self._model.ask(request, self._scope), self._spend)
+        question = self._question(tools, choice, forward, schema, repairs)
+        return self._round(question, question.choice)
+
+    def resolve(
+        self,
+        *messages: Message | str,
+        tools: Sequence[Tool[..., object] | ToolSpec] = (),
+        max_rounds: int = MAX_ROUNDS,
+        choice: ToolChoice = "auto",
+        forward: bool = False,
+        schema: object = None,
+        repairs: int | None = None,
+        timeout: float | None = None,
+        aloud: bool = True,
+    ) -> Reply:
+        """Adds `messages`, then asks, runs the tools that the model calls and asks again, until it calls none.
+
+        The functions of one round run at the same time, each in a thread of its own. The calls and their results are
+        added to the chat, the last answer is not. A call without a function here (the client's, a bare tool) ends the
+        loop: nothing of that round is run, and the reply has all its calls. A name that nobody knows is answered with
+        the names that there are.
+
+        The reply is live: it is given once its text begins. Its text is what the model says in all rounds, a blank line
+        between them; with `aloud=False`, and with a schema, that of the last round alone, which comes whole. Its usage
+        is the last round's. What nobody reads of it is carried out by the chat's next question or at the turn's end.
+
+        max_rounds: how often the model is asked. choice: a forced one holds for the first round only.
+        timeout: seconds for all rounds together, looked at before each and while tools run.
+
+        Raises what `ask` raises, and `ToolError` when the model calls tools in the last round, which are not run, or
+        when the time is over.
+        """
+        if max_rounds < 1:
+            raise WiringError(f"`max_rounds` is {max_rounds}: give 1 or more")
+        self.settle()
+        self.add(*messages)
+        question = self._question(tools, choice, forward, schema, repairs)
+        own = {one.name: one for one in question.tools if isinstance(one, Tool) and one.handler is not None}
+        others = (*question.tools, *(question.client.tools if question.client else ()))
+        loop = Loop(
+            id=self._loop_id(question),
+            ask=lambda choice: self._round(question, choice),
+            add=self.add,
+            tools=own,
+            theirs=frozenset(one.name for one in others) - own.keys(),
+            run=self._run,
+            choice=question.choice,
+            max_rounds=max_rounds,
+            timeout=timeout,
+            aloud=aloud and question.shape is None,
+        )
+        reply = Reply(loop.events())
         self._replies.append(reply)
-        reply.begin()
+        self._loops.append(reply)
+        reply.begin_text()
         return reply
+
+    def settle(self) -> None:
+        """Carries out what nobody has read of a tool loop: its tools are run whether its answer is wanted or not.
+
+        Raises what reading raises.
+        """
+        for loop in self._loops:
+            # not the one that is under way right now: a tool's function may use the chat that runs it
+            if not loop.over and not loop.busy:
+                _ = loop.response
+        self._loops = [loop for loop in self._loops if not loop.over]
 
     def close(self) -> None:
         """Closes the replies that nobody has read to their end."""
@@ -193,13 +199,78 @@ class Chat:
             with contextlib.suppress(Exception):
                 reply.close()
 
+    def _question(
+        self,
+        tools: Sequence[Tool[..., object] | ToolSpec],
+        choice: ToolChoice,
+        forward: bool,
+        schema: object,
+        repairs: int | None,
+    ) -> _Question:
+        kind = self._schema if schema is None else schema
+        wanted: Shape[JSON] | None = kind if isinstance(kind, Shape) or kind is None else shape(kind)
+        client = self._run.request if forward else None
+        if client is not None and choice == "auto":
+            choice = client.tool_choice
+        return _Question(
+            tuple(tools),
+            choice,
+            client,
+            wanted,
+            self._repairs if repairs is None else repairs,
+        )
+
+    def _round(self, question: _Question, choice: ToolChoice) -> Reply:
+        """One answer; a fitted one when there is a shape."""
+        model = self._connected()
+        role = self._role if isinstance(self._role, str) else self._role()
+        if question.shape is not None:
+            role = "\n\n".join(filter(None, (role, told(question.shape))))
+        messages = (*((system(role),) if role else ()), *self._messages)
+        request = question.request(messages, choice, model)
+        if question.shape is None:
+            return self._call(model, request)
+        return fitted(
+            lambda more: self._call(model, replace(request, messages=(*request.messages, *more))),
+            question.shape,
+            question.repairs,
+        )
+
+    def _call(self, model: Asks, request: Request) -> Reply:
+        """Asks the model, as far as the run may go on and pay for it."""
+        self._run.scope.check()
+        self._run.purse.admit()
+        events = self._run.trail.listen(_name(model), model.ask(request, self._run.scope))
+        reply = Reply(events, self._run.purse.spend)
+        self._replies = [*(one for one in self._replies if not one.over), reply]
+        reply.begin()
+        return reply
+
+    def _connected(self) -> Asks:
+        if self._asks is None:
+            if self._model is None:
+                raise WiringError("this agent has no model: give one to the agent, its flow or the brain")
+            self._asks = connect(self._model, self._settings or Settings.read())
+        return self._asks
+
+    def _loop_id(self, question: _Question) -> str:
+        """The name of a tool loop: the same when a step runs again and asks the same, different for each loop."""
+        asked = msgspec.json.encode([self._messages, [one.name for one in question.tools]])
+        digest = hashlib.sha256(asked).hexdigest()[:32]
+        self._asked[digest] += 1
+        return f"{digest}-{self._asked[digest]}"
+
+
+def _name(model: Asks) -> str:
+    return model.model.name if isinstance(model, Connection) else str(getattr(model, "name", type(model).__name__))
+
 
 def _forwarded(request: Request, client: Request) -> Request:
+    own = {one.name for one in request.tools}
     return replace(
         request,
         model=client.model,
-        tools=client.tools,
-        tool_choice=client.tool_choice,
+        tools=(*(one for one in client.tools if one.name not in own), *request.tools),
         parallel_calls=client.parallel_calls,
         schema=client.schema,
         stop=client.stop,

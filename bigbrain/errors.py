@@ -7,6 +7,7 @@
     │   ├── TooLarge       it is over a cap
     │   ├── Unauthorized   its key is missing or unknown
     │   ├── NotFound       what it names does not exist
+    │   │   └── UnknownModel   a model that a strict brain does not have
     │   └── Conflict       its run id belongs to another request
     ├── Busy               this deployment is full; try again later
     ├── ModelError         the model behind the brain failed
@@ -109,6 +110,12 @@ class NotFound(RequestError):
 
     status = 404
     code = "not_found"
+
+
+class UnknownModel(NotFound):
+    """Raised when a request asks for a model that a strict brain does not have."""
+
+    code = "model_not_found"
 
 
 class Conflict(RequestError):
@@ -262,3 +269,13 @@ class RunExpired(RunError):
     status = 410
     code = "run_expired"
     safe = "The run is gone; send the request again under a new id."
+
+
+def by_code(code: str, message: str) -> BrainError:
+    """An error of the class that has this code, as a record keeps it; `BrainError` when there is none."""
+    classes: list[type[BrainError]] = [BrainError]
+    for known in classes:
+        if known.code == code and known is not WiringError:
+            return known(message)
+        classes += known.__subclasses__()
+    return BrainError(message)

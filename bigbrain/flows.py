@@ -6,19 +6,24 @@ is its `body`, a closed union that the compiler (`compiling`) takes apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from bigbrain.agents import Agent
+from bigbrain.budgets import Budget
 from bigbrain.errors import WiringError
 from bigbrain.models import Askable, ModelRef
+from bigbrain.notices import Notice
+
+How: TypeAlias = Literal["all", "one", "group"]
 
 
 @dataclass(frozen=True)
 class Acting:
-    """The body of a flow in which an agent takes its turn."""
+    """The body of a flow in which agents take their turns, several of them at once."""
 
-    agent: Agent
+    agents: tuple[Agent, ...]
 
 
 @dataclass(frozen=True)
@@ -33,23 +38,55 @@ class Responding:
     """The body of a flow that ends a stage of the answer."""
 
 
-Body: TypeAlias = Acting | Chained | Responding
+@dataclass(frozen=True)
+class Selecting:
+    """The body of a flow that runs the one member that was selected, or `default` when none was."""
+
+    members: tuple[Flow, ...]
+    default: str
+
+
+@dataclass(frozen=True)
+class Together:
+    """The body of a flow that runs its members at once."""
+
+    how: How
+    members: tuple[Flow, ...]
+    spread: bool = False
+
+
+@dataclass(frozen=True)
+class Notifying:
+    """The body of a flow that tells somebody outside."""
+
+    notice: Notice
+
+
+Body: TypeAlias = Acting | Chained | Responding | Selecting | Together | Notifying
 
 
 class Flow:
     """Something that runs on a conversation and hands it on."""
 
-    def __init__(self, agent: Agent | None = None, *, model: Askable | ModelRef | None = None, role: str = "") -> None:
-        """agent: who takes the turn; without one the model itself answers, as a transparent proxy, in its `role`.
+    def __init__(
+        self,
+        *agents: Agent,
+        model: Askable | ModelRef | None = None,
+        role: str = "",
+        budget: Budget | None = None,
+    ) -> None:
+        """agents: who take their turns, all at once when there are several, their replies in this order;
+        without any the model itself answers, as a transparent proxy, in its `role`.
 
-        model: what the agent asks when it names none.
+        model: what the agents ask that name none. budget: what may be spent in this flow.
         Raises `WiringError` for a role beside an agent, which has its own.
         """
-        if agent is not None and role:
-            raise WiringError(f"`role` is the agent's business: give it to `@agent(role=…)` of `{agent.name}`")
-        self._body: Body = Acting(agent or Agent(name="model", role=role))
+        if agents and role:
+            raise WiringError(f"`role` is the agent's business: give it to `@agent(role=…)` of `{agents[0].name}`")
+        self._body: Body = Acting(agents or (Agent(name="model", role=role),))
         self._model = model
         self._id = ""
+        self._budget = budget
 
     @property
     def body(self) -> Body:
@@ -66,6 +103,11 @@ class Flow:
         """The id that `named` gave it, or nothing."""
         return self._id
 
+    @property
+    def budget(self) -> Budget | None:
+        """What may be spent on models in it."""
+        return self._budget
+
     def named(self, id: str) -> NamedFlow:
         """The same flow under an id, by which people and other flows know it.
 
@@ -73,11 +115,15 @@ class Flow:
         """
         if not id or any(char in "/ \t\n" for char in id):
             raise WiringError(f"`{id}` is no id for a flow: it must not be empty nor have slashes or spaces in it")
-        return NamedFlow._of(self._body, self._model, id)
+        return NamedFlow._of(self._body, self._model, id, self._budget)
 
     def asking(self, model: Askable | ModelRef) -> Self:
         """The same flow with a model for all agents in it that name none."""
-        return self._of(self._body, model, self._id)
+        return self._of(self._body, model, self._id, self._budget)
+
+    def within(self, budget: Budget) -> Self:
+        """The same flow with a budget: once it is spent, no model is asked in it any more."""
+        return self._of(self._body, self._model, self._id, budget)
 
     def next(self, flow: Flow) -> Flow:
         """A chain: this flow, then `flow` on what this one made of the conversation."""
@@ -88,9 +134,15 @@ class Flow:
         return self.next(flow)
 
     @classmethod
-    def _of(cls, body: Body, model: Askable | ModelRef | None = None, id: str = "") -> Self:
+    def _of(
+        cls,
+        body: Body,
+        model: Askable | ModelRef | None = None,
+        id: str = "",
+        budget: Budget | None = None,
+    ) -> Self:
         flow = cls.__new__(cls)
-        flow._body, flow._model, flow._id = body, model, id
+        flow._body, flow._model, flow._id, flow._budget = body, model, id, budget
         return flow
 
 
@@ -99,10 +151,18 @@ class NamedFlow(Flow):
 
 
 def _links(flow: Flow) -> tuple[Flow, ...]:
-    """What a flow adds to a chain: a plain chain its links, anything with a name or a model itself."""
-    if isinstance(flow.body, Chained) and not flow.id and flow.model is None:
+    """What a flow adds to a chain: a plain chain its links, anything with a name, a model or a budget itself."""
+    if isinstance(flow.body, Chained) and not flow.id and flow.model is None and flow.budget is None:
         return flow.body.flows
     return (flow,)
+
+
+def id_of(flow: Flow) -> str:
+    """The id that a flow goes by: its own, else that of the only named link of a chain, else nothing."""
+    if flow.id or not isinstance(flow.body, Chained):
+        return flow.id
+    ids = [link.id for link in flow.body.flows if link.id]
+    return ids[0] if len(ids) == 1 else ""
 
 
 respond = Flow._of(Responding())
@@ -111,3 +171,48 @@ respond = Flow._of(Responding())
 May stand several times in a chain. The answer is complete at the last one; what comes
 after it goes on in the background, and the client hears nothing of it.
 """
+
+
+def Select(*members: Flow, default: str = "", model: Askable | ModelRef | None = None) -> Flow:
+    """Runs the one member whose id an agent before it selected with `turn.select(id)`.
+
+    A selection waits for the next Select of its chain, whatever stands in between. Without
+    one, the member `default` runs, or none. An id that no member has fails the run.
+    model: what the agents in it ask that name none.
+    """
+    return Flow._of(Selecting(members, default), model)
+
+
+def All(*members: Flow, spread: bool = False, model: Askable | ModelRef | None = None) -> Flow:
+    """Runs all members at once, each on its own copy of the conversation; their replies come in this order.
+
+    The first that fails stops the others and fails the flow. spread: each member's steps go to
+    whatever worker is free instead of sharing the process; then checkpoints and budgets around
+    the group do not hold between the members. Inside another group it makes no difference.
+    """
+    return Flow._of(Together("all", members, spread), model)
+
+
+def One(*members: Flow, model: Askable | ModelRef | None = None) -> Flow:
+    """Runs all members at once and takes what the first that succeeds made; the others are stopped.
+
+    A member that fails is out of the race; the flow fails when all have.
+    """
+    return Flow._of(Together("one", members), model)
+
+
+def Group(*members: Flow, model: Askable | ModelRef | None = None) -> Flow:
+    """Runs all members at once on one live conversation: what one replies the others see at once.
+
+    Replies come in the order in which they were made. The first member that fails stops the others.
+    """
+    return Flow._of(Together("group", members), model)
+
+
+def Notify(to: Callable[[str], object] | str, *, secret: str = "", tries: int = 3) -> Flow:
+    """Tells somebody outside the newest message; a failure is tried again, recorded, and never fails the run.
+
+    to: a function of the text, or a URL that gets `{"text": …}` by POST, signed with `secret` as
+    Standard Webhooks says. tries: how often at most.
+    """
+    return Flow._of(Notifying(Notice.to(to, secret=secret, tries=tries)))

@@ -15,7 +15,8 @@ from bigbrain.engine.runs import Runs
 from bigbrain.errors import Conflict
 from bigbrain.events import Started
 from bigbrain.messages import Request
-from bigbrain.program import Program, RunState
+from bigbrain.program import Program
+from bigbrain.states import RunState
 
 
 class Begun(NamedTuple):

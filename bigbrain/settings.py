@@ -80,6 +80,9 @@ class Settings:
     metrics: Path | None = None
     """`PROMETHEUS_MULTIPROC_DIR`: folder in which the processes of one machine share their counters; set by
     `bigbrain up`, empty at the start of a deployment; the variable's name is prometheus-client's own."""
+    metrics_port: str = ""
+    """`BIG_BRAIN_METRICS_PORT`: port, or `host:port`, at which a worker shows its metrics to Prometheus, without a key;
+    without a host, to this machine only; unset: none, the web side's `/metrics` shows the workers of its own machine."""
     limits: Limits = Limits()
 
     @classmethod
@@ -105,6 +108,7 @@ class Settings:
             log=env.checked("LOG", cls.log, _log),
             queue=env.checked("QUEUE", cls.queue, _named),
             metrics=Path(folder) if (folder := environ.get("PROMETHEUS_MULTIPROC_DIR", "")) else None,
+            metrics_port=env.checked("METRICS_PORT", "", _place),
             limits=Limits(
                 **{f.name: env.checked(f.name.upper(), getattr(Limits, f.name), _count) for f in fields(Limits)}
             ),
@@ -188,6 +192,13 @@ def _named(text: str) -> str:
     module, _, attribute = text.partition(":")
     if not (module and attribute):
         raise ValueError(f"is `{text}`; write it as `module:attribute`")
+    return text
+
+
+def _place(text: str) -> str:
+    port = text.rpartition(":")[2]
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"is `{text}`; write a port such as `9100`, or `host:port`")
     return text
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from bigbrain.compiling import Binding, Compiled
-from bigbrain.engine.plan import Fork, Mark, Sequence, Step
+from bigbrain.compiling import Binding, Compiled, Members, Solo, Team, Work
+from bigbrain.engine.plan import Fork, Item, Mark, Step
 from bigbrain.flows import Flow
+from bigbrain.notices import Notice
 
 
 def draw(flows: Mapping[str, Flow], compiled: Mapping[str, Compiled]) -> str:
@@ -20,15 +21,17 @@ def draw(flows: Mapping[str, Flow], compiled: Mapping[str, Compiled]) -> str:
     return "\n".join(lines)
 
 
-def _items(items: Sequence, bindings: Mapping[str, Binding], indent: str) -> Iterator[str]:
+def _items(items: Sequence[Item], bindings: Mapping[str, Binding], indent: str) -> Iterator[str]:
     for item in items:
         match item:
             case Step():
-                yield f"{indent}{item.path}  {item.flow}: {_who(bindings[item.path])}{' [cpu]' if item.cpu else ''}"
+                yield f"{indent}{item.path}  {item.flow}: {_title(bindings[item.path])}{' [cpu]' if item.cpu else ''}"
+                yield from _inside(bindings[item.path].work, bindings, indent + "  ")
             case Mark():
                 yield f"{indent}{item.path}  respond"
             case Fork():
-                yield f"{indent}{item.path}  one of"
+                default = f", `{item.default}` by default" if item.default else ""
+                yield f"{indent}{item.path}  {item.flow}: select one{default}"
                 for name, member in item.members.items():
                     yield f"{indent}  {name}"
                     yield from _items(member, bindings, indent + "    ")
@@ -36,6 +39,34 @@ def _items(items: Sequence, bindings: Mapping[str, Binding], indent: str) -> Ite
                 assert_never(item)
 
 
-def _who(binding: Binding) -> str:
-    model = "no model" if binding.model is None else repr(binding.model)
-    return f"agent {binding.agent.name}, {model}"
+def _title(binding: Binding) -> str:
+    match binding.work:
+        case Solo():
+            return _who(binding.work)
+        case Team():
+            return "agents at once"
+        case Members(how=how):
+            return {"all": "all of", "one": "the first of", "group": "together"}[how]
+        case Notice(name=name):
+            return f"notify {name}"
+        case _:
+            assert_never(binding.work)
+
+
+def _inside(work: Work, bindings: Mapping[str, Binding], indent: str) -> Iterator[str]:
+    match work:
+        case Team(solos):
+            yield from (f"{indent}{_who(solo)}" for solo in solos)
+        case Members(members=members):
+            for member in members:
+                yield f"{indent}{member.name}"
+                yield from _items(member.items, bindings, indent + "  ")
+        case Solo() | Notice():
+            return
+        case _:
+            assert_never(work)
+
+
+def _who(solo: Solo) -> str:
+    model = "no model" if solo.model is None else repr(solo.model)
+    return f"agent {solo.agent.name}, {model}"

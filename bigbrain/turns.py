@@ -7,13 +7,27 @@ the client as they come is decided by where the flow stands (the one before a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
+from typing import TypeVar, overload
+
+import marshmallow
+from msgspec.structs import replace
 
 from bigbrain.answers import Answer, Writing
-from bigbrain.chat import Reply
-from bigbrain.messages import Message, Request, assistant
+from bigbrain.checkpoints import Checkpoint
+from bigbrain.counterparts import call_of, result_of
+from bigbrain.messages import JSON, Message, Request, ToolCall, ToolResult, Usage, assistant
+from bigbrain.replies import Reply
+from bigbrain.run import Run
+from bigbrain.schemas import Shape, shape
+
+T = TypeVar("T")
+
+TRIGGER = "bigbrain"
+"""The key in a request's `extra` under which a trigger hands its payload and metadata to the run; no dialect's name."""
 
 
 class Stream:
@@ -45,22 +59,34 @@ class Turn:
     """One agent's turn on one conversation."""
 
     def __init__(
-        self, messages: Sequence[Message], request: Request, *, run_id: str, answer: Answer | None, last: bool
+        self,
+        messages: Sequence[Message],
+        *,
+        run: Run,
+        answer: Answer | None,
+        last: bool,
+        heard: Callable[[Message], None] = lambda _: None,
     ) -> None:
-        """answer: the client's answer when this turn may give to it live. last: nothing comes after this flow."""
-        self._messages = tuple(messages)
-        self._request = request
-        self._run_id = run_id
+        """messages: the conversation, which others may go on with meanwhile.
+
+        answer: the client's answer when this turn may give to it live. last: nothing comes after this flow.
+        heard: told of every message that the turn makes, at the moment it is made.
+        """
+        self._messages = messages
+        self._run = run
+        self._heard = heard
         self._answer = answer
         self._last = last
         self._made: list[Message] = []
         self._streams: list[Stream] = []
+        self._calls: list[ToolCall] = []
         self._busy = False
+        self._selected: str | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far: the client's messages, then what earlier flows replied."""
-        return self._messages
+        return tuple(self._messages)
 
     @property
     def last(self) -> Message:
@@ -73,20 +99,88 @@ class Turn:
     @property
     def request(self) -> Request:
         """What the client asked, knobs and tools included: an input, never applied by itself."""
-        return self._request
+        return self._run.request
 
     @property
     def run_id(self) -> str:
         """The id of the run that this turn is part of."""
-        return self._run_id
+        return self._run.id
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key for what must not be done twice: the same in every attempt of this step, another one elsewhere."""
+        return hashlib.sha256(f"{self._run.id}\0{self._run.path}".encode()).hexdigest()[:32]
+
+    @property
+    def spent(self) -> Usage:
+        """What this place of the run has spent on models so far; calls under way are not in it."""
+        return self._run.purse.spent
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run is to stop."""
+        return self._run.scope.cancelled
+
+    def check(self) -> None:
+        """Goes on, unless the run is to stop. Raises what it was stopped with."""
+        self._run.scope.check()
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """What the client has sent back for the calls of the last round; empty when its last message is another's."""
+        results: list[ToolResult] = []
+        for message in self._run.request.messages:
+            results = [] if message.role == "assistant" else [*results, *message.results]
+        return tuple(results)
+
+    def result_of(self, call: ToolCall) -> ToolResult | None:
+        """The result that answers a call in this conversation, by turn and position; None while there is none."""
+        return result_of(call, self.messages)
+
+    def call_of(self, result: ToolResult) -> ToolCall:
+        """The call that a result answers; a stub with only its id when the call is not in this conversation."""
+        return call_of(result, self.messages)
+
+    @overload
+    def payload(self, kind: type[marshmallow.Schema] | marshmallow.Schema) -> JSON: ...
+    @overload
+    def payload(self, kind: type[T] | Shape[T]) -> T | None: ...
+    @overload
+    def payload(self, kind: object) -> JSON: ...
+    def payload(self, kind: object) -> JSON:
+        """The data that the trigger of this run carries, as a value of a type, fully checked; None when there is none.
+
+        Raises `SchemaError` when it does not fit.
+        """
+        return self._carried("payload", kind)
+
+    @overload
+    def metadata(self, kind: type[marshmallow.Schema] | marshmallow.Schema) -> JSON: ...
+    @overload
+    def metadata(self, kind: type[T] | Shape[T]) -> T | None: ...
+    @overload
+    def metadata(self, kind: object) -> JSON: ...
+    def metadata(self, kind: object) -> JSON:
+        """What came beside the payload, such as a webhook's headers, as a value of a type; None when there is none.
+
+        Raises `SchemaError` when it does not fit.
+        """
+        return self._carried("metadata", kind)
+
+    def _carried(self, what: str, kind: object) -> JSON:
+        carried = self._run.request.extra.get(TRIGGER, {})
+        if what not in carried:
+            return None
+        wanted: Shape[JSON] = kind if isinstance(kind, Shape) else shape(kind)
+        return wanted.read(carried[what])
 
     @property
     def made(self) -> tuple[Message, ...]:
-        """What this turn has replied so far."""
+        """What this turn has replied so far; the calls of `call` are in it once the turn is over."""
         return tuple(self._made)
 
-    def reply(self, text: str | Reply | Iterable[str]) -> None:
-        """Answers the client with a text, a model's reply or pieces of text; may be called again for more.
+    def reply(self, text: str | Message | Reply | Iterable[str]) -> None:
+        """Answers the client with a text, a message's text, a model's reply or pieces; may be called again for more.
 
         Live where the flow may answer live, whole otherwise: the client reads the same text, also
         when a source of pieces breaks off and the handler goes on.
@@ -95,7 +189,7 @@ class Turn:
         with self._giving():
             writing = Writing(self._answer)
             try:
-                for piece in (text,) if isinstance(text, str) else text:
+                for piece in _pieces(text):
                     writing.write(piece)
             finally:
                 self.record(writing.close())
@@ -111,7 +205,7 @@ class Turn:
                     # a later flow may still answer the calls, so only the very last one hands them out as they come
                     self._answer.relay(reply.events(), calls=self._last)
                 if reply.response.parts:
-                    self._made.append(reply.message)
+                    self._put(reply.message)
             except Exception:
                 self.record(reply.so_far.text)
                 raise
@@ -133,19 +227,71 @@ class Turn:
         """One text at a time: a part of the answer cannot begin inside another."""
         if self._busy:
             raise ValueError("another reply is being given: let it end before the next one begins")
-        self.close()
+        self._end_streams()
         self._busy = True
         try:
             yield
         finally:
             self._busy = False
 
+    def select(self, id: str) -> None:
+        """Chooses the member of the next Select that runs; the last choice of a turn counts."""
+        self._selected = id
+
+    @property
+    def selected(self) -> str | None:
+        """The id that was chosen last, if any."""
+        return self._selected
+
+    def reach(self, checkpoint: Checkpoint) -> None:
+        """Lets all go on that wait for a checkpoint in this run, now and later."""
+        self._run.barriers.reach(checkpoint.name)
+
+    def wait_for(self, checkpoint: Checkpoint, timeout: float | None = None) -> None:
+        """Waits until somebody in this run reaches a checkpoint.
+
+        Raises what the run is stopped with, and `RunError` after `timeout` seconds.
+        """
+        self._run.barriers.wait(checkpoint.name, self._run.scope, timeout)
+
+    def call(self, *calls: ToolCall) -> None:
+        """Asks the client to run tools. They leave with the turn's last reply, or as a message of their own without one.
+
+        A later flow may still answer them; then the client hears nothing of them.
+        """
+        self._calls += calls
+
     def record(self, text: str) -> None:
         """Puts a text that the client gets, or has got, on the conversation; an empty one is none."""
         if text:
-            self._made.append(assistant(text))
+            self._put(assistant(text))
 
     def close(self) -> None:
+        """Ends the turn: a stream that is still open, and the calls, which join the last reply."""
+        self._end_streams()
+        calls, self._calls = tuple(self._calls), []
+        if not calls:
+            return
+        # whoever shares the conversation has heard the reply already
+        self._heard(Message("assistant", calls))
+        last = self._made.pop() if self._made else Message("assistant")
+        self._made.append(replace(last, parts=(*last.parts, *calls)))
+
+    def _put(self, message: Message) -> None:
+        self._made.append(message)
+        self._heard(message)
+
+    def _end_streams(self) -> None:
         """Ends a stream that is still open, so that texts stand in the order in which they were begun."""
         for stream in self._streams:
             stream.close()
+
+
+def _pieces(text: str | Message | Reply | Iterable[str]) -> Iterable[str]:
+    match text:
+        case str():
+            return (text,)
+        case Message():
+            return (text.text,)
+        case _:
+            return text

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bigbrain.agents import Agent, agent
+from bigbrain.agents import agent
 from bigbrain.brain import Brain
 from bigbrain.chat import Chat
-from bigbrain.compiling import Binding, Compiled
-from bigbrain.engine.plan import Fork, Mark, Plan, Step
-from bigbrain.errors import WiringError
-from bigbrain.flows import Flow, respond
+from bigbrain.errors import UnknownModel, WiringError
+from bigbrain.flows import All, Flow, Notify, One, Select, respond
 from bigbrain.models import FixedModel, Model
 from bigbrain.settings import Settings
-from bigbrain.trees import draw
 from bigbrain.turns import Turn
 
 A, B, C = (Flow(model=FixedModel(text)) for text in "abc")
@@ -26,6 +23,14 @@ def test_the_flow_that_a_brain_is_made_with_is_the_default() -> None:
 
     assert list(brain.flows.items()) == [("main", A), ("c", C)]
     assert [brain.route(name) for name in ("main", "c", "", "gpt-9")] == ["main", "c", "main", "main"]
+
+
+def test_a_strict_brain_refuses_a_model_that_it_does_not_have() -> None:
+    brain = Brain("main", A, strict_models=True)
+
+    assert brain.route("") == brain.route("main") == "main"
+    with pytest.raises(UnknownModel, match="there are `main`"):
+        brain.route("gpt-9")
 
 
 def test_without_one_the_last_flow_without_a_name_is_the_default() -> None:
@@ -108,18 +113,31 @@ def test_the_tree_of_a_faulty_brain_is_drawn_all_the_same() -> None:
     assert Brain("main", Flow()).tree(Settings()).splitlines()[1] == "  0  main: agent model, no model"
 
 
-def test_a_choice_is_drawn_with_its_members() -> None:
-    rooms = Fork("1", "rooms", {"kitchen": (Step("1/kitchen/0", "main/kitchen"), Mark("1/kitchen/1")), "hall": ()})
-    bindings = {path: Binding(Agent(name="a"), None) for path in ("0", "1/kitchen/0")}
-    plan = Plan((Step("0", "main"), rooms))
+def test_choices_and_groups_are_drawn_with_their_members() -> None:
+    @agent
+    def a(turn: Turn, chat: Chat) -> None: ...
 
-    assert draw({"main": A}, {"main": Compiled(plan, bindings, ())}).splitlines()[1:] == [
+    rooms = Select((Flow(a) >> respond).named("kitchen"), Flow(a, a).named("hall"), default="hall")
+    flow = Flow(a) >> rooms >> All(Flow(a).named("x"), One(Flow(a))) >> Notify("https://example.test/hook")
+
+    assert Brain("main", flow).tree(Settings()).splitlines()[1:] == [
         "  0  main: agent a, no model",
-        "  1  one of",
+        "  1  main: select one, `hall` by default",
         "    kitchen",
         "      1/kitchen/0  main/kitchen: agent a, no model",
         "      1/kitchen/1  respond",
         "    hall",
+        "      1/hall/0  main/hall: agents at once",
+        "        agent a, no model",
+        "        agent a, no model",
+        "  2  main: all of",
+        "    x",
+        "      2/0/0  main/x: agent a, no model",
+        "    1",
+        "      2/1/0  main: the first of",
+        "        0",
+        "          2/1/0/0/0  main: agent a, no model",
+        "  3  main: notify https://example.test/hook",
     ]
 
 

@@ -11,6 +11,7 @@ from bigbrain.errors import ModelBroke, ModelRefused, RunCancelled, WiringError
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, replay
 from bigbrain.messages import Request, Response, Text, Thinking, ToolCall, ToolSpec, Usage, assistant, system, user
 from bigbrain.models import FixedModel
+from bigbrain.run import Run
 from bigbrain.scope import Scope
 from tests.models.asking import asks
 from tests.upstream import Upstream
@@ -203,7 +204,7 @@ def test_only_a_forwarding_chat_asks_with_the_clients_tools() -> None:
             yield from replay(Response(stop="end"))
 
     client = Request(tools=(ToolSpec("read"),), stop=("x",), max_tokens=5, temperature=2.0)
-    chat = Chat(Listening(), client=client)
+    chat = Chat(Listening(), run=Run(request=client))
     chat.ask("hi")
     chat.ask(forward=True)
 
@@ -221,7 +222,7 @@ def test_a_run_that_was_stopped_asks_no_model() -> None:
     scope.cancel(RunCancelled())
 
     with pytest.raises(RunCancelled):
-        Chat(source, scope=scope).ask("hi")
+        Chat(source, run=Run(scope=scope)).ask("hi")
     assert source.given == 0
 
 

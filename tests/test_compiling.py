@@ -67,13 +67,13 @@ def test_the_nearest_model_is_asked() -> None:
     inner = (doing("a", model=own) >> Flow(Agent(name="b", handler=nothing), model=flows) >> doing("c")).asking(chains)
     flow = compiled(inner >> doing("d"), default)
 
-    assert [flow.bindings[path].model for path in "0123"] == [own, flows, chains, default]
+    assert [flow.bindings[path].work.model for path in "0123"] == [own, flows, chains, default]
 
 
 def test_an_agent_with_a_handler_can_do_without_a_model() -> None:
     flow = compiled(doing("a"))
 
-    assert (flow.bindings["0"].model, flow.faults) == (None, ())
+    assert (flow.bindings["0"].work.model, flow.faults) == (None, ())
 
 
 def test_all_faults_are_told_at_once_each_with_its_place_and_remedy() -> None:

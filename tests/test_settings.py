@@ -36,6 +36,7 @@ def test_every_variable_is_read() -> None:
             "BIG_BRAIN_LOG": "JSON",
             "BIG_BRAIN_QUEUE": "tests.queues:Inline",
             "PROMETHEUS_MULTIPROC_DIR": "/run/metrics",
+            "BIG_BRAIN_METRICS_PORT": "10.0.0.2:9100",
             "BIG_BRAIN_MAX_BODY": "1000",
             "BIG_BRAIN_MAX_MESSAGES": "10",
             "BIG_BRAIN_MAX_TOOLS": "5",
@@ -59,6 +60,7 @@ def test_every_variable_is_read() -> None:
         log="json",
         queue="tests.queues:Inline",
         metrics=Path("/run/metrics"),
+        metrics_port="10.0.0.2:9100",
         limits=Limits(max_body=1000, max_messages=10, max_tools=5, max_depth=4, max_streams=3),
     )
 
@@ -73,6 +75,8 @@ def test_every_variable_is_read() -> None:
         ("LOG", "xml", "`text` or `json`"),
         ("TELEMETRY", "yes", "`stdout` or `otlp`"),
         ("QUEUE", "workers", "`module:attribute`"),
+        ("METRICS_PORT", "metrics", "a port such as `9100`"),
+        ("METRICS_PORT", "127.0.0.1:70000", "a port such as `9100`"),
         ("MAX_BODY", "32MB", "a whole number above 0"),
         ("MAX_DEPTH", "0", "a whole number above 0"),
         ("MAX_STREAMS", "-1", "a whole number above 0"),

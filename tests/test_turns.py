@@ -10,7 +10,8 @@ from bigbrain.answers import Answer, Given
 from bigbrain.chat import Reply
 from bigbrain.errors import ModelBroke
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, checked, collect, replay
-from bigbrain.messages import Message, Request, Response, Text, ToolCall, assistant, system, user
+from bigbrain.messages import Message, Response, Text, ToolCall, assistant, system, user
+from bigbrain.run import Run
 from bigbrain.turns import Turn
 
 
@@ -18,7 +19,7 @@ def turning(*messages: Message, live: bool = True, last: bool = True) -> tuple[T
     """A turn and the events that its client gets."""
     events: list[Event] = []
     answer = Answer(Given(), events.append) if live else None
-    return Turn(messages, Request(), run_id="r", answer=answer, last=last), events
+    return Turn(messages, run=Run(id="r"), answer=answer, last=last), events
 
 
 def read(events: list[Event]) -> str:

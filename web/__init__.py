@@ -7,14 +7,16 @@ in this process, is the business of the `Reception` that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from flask import Flask
 
+from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Settings
-from web import anthropic, arrivals, failures, health, models, openai
+from bigbrain.trace import Tracer
+from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai
 from web.endpoints import Endpoints
 from web.keys import Keys
 from web.relay import HEARTBEAT_EVERY
@@ -26,14 +28,19 @@ def create_app(
     settings: Settings,
     workers: Callable[[], int] | None = None,
     heartbeat: float = HEARTBEAT_EVERY,
+    meters: Meters | None = None,
+    tracers: Sequence[Tracer] = (),
 ) -> Flask:
     """The application that serves a brain.
 
     workers: how many workers live, for `/readyz`; by default as they tell it in Redis.
     heartbeat: seconds of silence after which a stream says that it lives.
+    meters: the metrics of this process, by default some of the application's own.
+    tracers: who hears that runs start.
     """
     client = reception.hub.store.client
-    endpoints = Endpoints(reception, settings.limits, heartbeat=heartbeat)
+    meters = meters or Meters(settings.metrics)
+    endpoints = Endpoints(reception, settings.limits, meters, tracers=tracers, heartbeat=heartbeat)
     app = Flask(__name__, static_folder=None)
     # a redirect would be an HTML page, and ids of models may hold any number of slashes
     app.url_map.merge_slashes = False
@@ -46,4 +53,6 @@ def create_app(
     app.register_blueprint(anthropic.routes(endpoints))
     app.register_blueprint(models.routes(reception.brain))
     app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
+    app.register_blueprint(diagnostics.routes(client))
+    app.register_blueprint(metrics.routes(meters, reception.hub.store, reception.runs.queue.names))
     return app

@@ -14,6 +14,12 @@ def accept() -> None:
     g.run_id = uuid4().hex
 
 
+def accepted() -> float:
+    """When the request came, by `perf_counter`."""
+    found: float = g.accepted
+    return found
+
+
 def run_id() -> str:
     """The id of the request's run, 32 hex digits; a request that starts no run has one too, to be found in the logs."""
     found: str = g.run_id

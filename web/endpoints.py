@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import msgspec
@@ -21,14 +21,17 @@ from msgspec.structs import replace
 from bigbrain.errors import Busy, RunCancelled
 from bigbrain.events import Delta, Event, Failed, Started, collect
 from bigbrain.messages import Request
+from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Limits
+from bigbrain.trace import Tracer, Trail
 from web.abandoned import Abandoned
-from web.arrivals import overhead_ms, run_id
+from web.arrivals import accepted, overhead_ms, run_id
 from web.bodies import read_body
 from web.connections import connection_of
 from web.departures import Client, Departures
 from web.failures import write_failure
+from web.metrics import Exchange
 from web.protocols import Protocol
 from web.relay import HEARTBEAT_EVERY, Frames, Relay, Stream
 
@@ -37,6 +40,8 @@ STREAM_HEADERS = {
     # nginx would gather a stream before it hands it on
     "X-Accel-Buffering": "no",
 }
+NAME_MAX = 200
+"""Characters of a model's name that are traced: it is whatever the client wrote."""
 OVERHEAD = "X-Brain-Overhead-Ms"
 """Header: milliseconds from the request's arrival until its run was on its way to a worker, by the web process's clock."""
 
@@ -44,9 +49,19 @@ OVERHEAD = "X-Brain-Overhead-Ms"
 class Endpoints:
     """Answers requests of every protocol, with one brain behind."""
 
-    def __init__(self, reception: Reception, limits: Limits, *, heartbeat: float = HEARTBEAT_EVERY) -> None:
-        """heartbeat: seconds of silence after which a stream says that it lives."""
+    def __init__(
+        self,
+        reception: Reception,
+        limits: Limits,
+        meters: Meters,
+        *,
+        tracers: Sequence[Tracer] = (),
+        heartbeat: float = HEARTBEAT_EVERY,
+    ) -> None:
+        """tracers: who hears that runs start. heartbeat: seconds of silence after which a stream says that it lives."""
         self.limits = limits
+        self._meters = meters
+        self._tracers = tracers
         self._heartbeat = heartbeat
         self._reception = reception
         self._places = threading.BoundedSemaphore(limits.max_streams)
@@ -55,9 +70,11 @@ class Endpoints:
 
     def answer(self, protocol: Protocol) -> Response:
         """The answer to the current request, as its body asks for it: streamed or whole."""
-        asked = protocol.dialect.read_request(read_body(request, self.limits))
         with ExitStack() as stack:
-            started, relay = stack.enter_context(self._visit(asked))
+            exchange = stack.enter_context(Exchange(self._meters, protocol.name, accepted()))
+            asked = protocol.dialect.read_request(read_body(request, self.limits))
+            exchange.stream = asked.stream
+            started, relay = stack.enter_context(self._visit(asked, exchange))
             overhead = overhead_ms()
             first = replace(started, id=f"{protocol.prefix}{started.id}")
             if asked.stream:
@@ -68,7 +85,7 @@ class Endpoints:
             return response
 
     @contextmanager
-    def _visit(self, asked: Request) -> Iterator[tuple[Started, Relay]]:
+    def _visit(self, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
         """A run for the request, followed while the block runs; if its client leaves meanwhile, it is abandoned.
 
         Only a departure that was noticed abandons a run: a block that ends for another reason, such as
@@ -77,15 +94,20 @@ class Endpoints:
         client = Client()
         identity = run_id()
         connection = connection_of(request.environ)
+        now = time.time()
         with self._place():
             try:
                 with (
-                    self._reception.receive(asked, identity, time.time()) as (started, follower),
+                    self._reception.receive(asked, identity, now) as (started, follower),
                     self._departures.watch(connection, client),
                 ):
-                    yield started, Relay(follower, client, self._heartbeat)
+                    trail = Trail(self._tracers, run=identity, flow=started.model)
+                    # a worker may have begun by now, and nothing of a run comes before its start
+                    trail.tell_of(now, "run.start", model=asked.model[:NAME_MAX], stream=asked.stream)
+                    yield started, Relay(follower, client, self._heartbeat, exchange.saw)
             finally:
                 if client.left:
+                    exchange.left()
                     self._abandoned.add(identity)
 
     @contextmanager

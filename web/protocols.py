@@ -11,14 +11,15 @@ from bigbrain.wire import Dialect, anthropic, openai_chat
 
 @dataclass(frozen=True)
 class Protocol:
-    """A dialect and the prefix of the ids in its documents."""
+    """A dialect, its name in metrics and the prefix of the ids in its documents."""
 
     dialect: Dialect
+    name: str
     prefix: str
 
 
-CHAT = Protocol(openai_chat, "chatcmpl-")
-MESSAGES = Protocol(anthropic, "msg_")
+CHAT = Protocol(openai_chat, "openai_chat", "chatcmpl-")
+MESSAGES = Protocol(anthropic, "anthropic", "msg_")
 
 
 def protocol_of(request: Request) -> Protocol:

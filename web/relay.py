@@ -7,7 +7,7 @@ follower, one fold and one write for each event, one chunk for all that came tog
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bigbrain.engine.channels import Follower
 from bigbrain.errors import BrainError, RunExpired
@@ -25,14 +25,21 @@ HEARTBEAT_EVERY = 10.0
 class Relay:
     """What one client is still to be told of one run."""
 
-    def __init__(self, follower: Follower, client: Client, silence: float = HEARTBEAT_EVERY) -> None:
-        """silence: seconds after which a `read` returns without an event."""
+    def __init__(
+        self,
+        follower: Follower,
+        client: Client,
+        silence: float = HEARTBEAT_EVERY,
+        saw: Callable[[Sequence[Event]], None] = lambda _: None,
+    ) -> None:
+        """silence: seconds after which a `read` returns without an event. saw: told of what is read, if anything is."""
         self.run_id = follower.run_id
         self._silence = silence
         self.over = False
         """Whether the answer's last event was read."""
         self._follower = follower
         self._client = client
+        self._saw = saw
         client.nudge = follower.nudge
 
     @property
@@ -47,10 +54,12 @@ class Relay:
             return []
         try:
             events = self._follower.read(self._silence)
+            self.over = self._follower.over
         except RunExpired as exc:
+            events = [Failed.of(exc)]
             self.over = True
-            return [Failed.of(exc)]
-        self.over = self._follower.over
+        if events:
+            self._saw(events)
         return events
 
 

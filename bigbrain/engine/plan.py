@@ -22,7 +22,7 @@ from bigbrain.engine.records import END
 class Step(msgspec.Struct, frozen=True, tag=True):
     """A piece of work: `flow` and `agents` are names for people, `shape` what the fingerprint keeps of it.
 
-    `cpu` sends it to the workers for work that keeps a processor busy.
+    `cpu` sends it to the workers for work that keeps a processor busy. `mute`: it adds nothing to the conversation.
     """
 
     path: str
@@ -31,6 +31,7 @@ class Step(msgspec.Struct, frozen=True, tag=True):
     shape: str = ""
     durable: bool = False
     cpu: bool = False
+    mute: bool = False
 
 
 class Mark(msgspec.Struct, frozen=True, tag=True):
@@ -40,11 +41,12 @@ class Mark(msgspec.Struct, frozen=True, tag=True):
 
 
 class Fork(msgspec.Struct, frozen=True, tag=True):
-    """Several sequences under their ids, of which the run takes the chosen one."""
+    """Several sequences under their ids, of which the run takes the chosen one, `default` without a choice, or none."""
 
     path: str
     flow: str
     members: dict[str, Sequence]
+    default: str = ""
 
 
 Item: TypeAlias = Step | Mark | Fork
@@ -54,13 +56,18 @@ Sequence: TypeAlias = tuple[Item, ...]
 class Way(msgspec.Struct, frozen=True):
     """Where a run goes: `path` of the next step or `END`, what it passes on the way.
 
-    `marks`: how many stages end. `used`: the choice was taken. `more`: whether another stage may yet end.
+    `marks`: how many stages end. `used`: the choice was taken. `entered`: the members that were entered
+    on the way, by choice or default; `skipped`: the forks that nothing was chosen for. `more`: whether
+    another stage may yet end; `speech`: whether a step may yet add to the conversation.
     """
 
     path: str
     marks: int = 0
     used: bool = False
+    entered: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     more: bool = False
+    speech: bool = False
 
 
 class UnknownChoice(Exception):
@@ -97,9 +104,9 @@ class Plan(msgspec.Struct, frozen=True):
         """Whether there is only one step, so that a run is over with its commit and nothing is left to close."""
         return len(list(islice(self.steps(), 2))) == 1
 
-    def first(self) -> Way:
-        """Where a run begins."""
-        return _go(self.items, (), None)
+    def first(self, choice: str | None = None) -> Way:
+        """Where a run begins. Raises `UnknownChoice` when a fork that comes first has no such member."""
+        return _go(self.items, (), choice)
 
     def after(self, path: str, choice: str | None = None) -> Way:
         """Where a run goes from the step at `path`.
@@ -136,6 +143,22 @@ class Plan(msgspec.Struct, frozen=True):
                 return isinstance(item, Fork)
         return False
 
+    def stage_ends_after(self, path: str) -> bool:
+        """Whether a stage ends with the step at `path`, whatever is chosen."""
+        return isinstance(next(self._later(path), None), Mark)
+
+    def marks_after(self, path: str) -> bool:
+        """Whether a stage may yet end after the step at `path`."""
+        return _marks_in(tuple(self._later(path)))
+
+    def speech_after(self, path: str) -> bool:
+        """Whether a step after the one at `path` may yet add to the conversation."""
+        return _speech_in(tuple(self._later(path)))
+
+    def next_fork(self, path: str) -> Fork | None:
+        """The fork that takes what the step at `path` chooses: the first one after it. None when there is none."""
+        return next((item for item in self._later(path) if isinstance(item, Fork)), None)
+
     def _later(self, path: str) -> Iterator[Item]:
         for sequence in _rest(self.items, path) or ():
             yield from sequence
@@ -171,24 +194,34 @@ def _rest(items: Sequence, path: str) -> tuple[Sequence, ...] | None:
 
 def _go(items: Sequence, rest: tuple[Sequence, ...], choice: str | None) -> Way:
     marks, used = 0, False
+    entered: list[str] = []
+    skipped: list[str] = []
     todo = [*items, *(item for sequence in rest for item in sequence)]
     while todo:
         item = todo.pop(0)
         match item:
             case Step():
-                return Way(item.path, marks, used, more=_marks_in((item, *todo)))
+                ahead = (item, *todo)
+                return Way(item.path, marks, used, tuple(entered), tuple(skipped), _marks_in(ahead), _speech_in(ahead))
             case Mark():
                 marks += 1
             case Fork():
-                if choice is None:
+                member = item.default if choice is None else choice
+                if not member:
+                    skipped.append(item.flow or item.path)
                     continue
-                if choice not in item.members:
-                    raise UnknownChoice(item, choice)
-                todo = [*item.members[choice], *todo]
-                choice, used = None, True
+                if member not in item.members:
+                    raise UnknownChoice(item, member)
+                todo = [*item.members[member], *todo]
+                entered.append(member)
+                choice, used = None, used or choice is not None
             case _:
                 assert_never(item)
-    return Way(END, marks, used)
+    return Way(END, marks, used, tuple(entered), tuple(skipped))
+
+
+def _speech_in(items: Sequence) -> bool:
+    return any(not step.mute for step in _steps(items))
 
 
 def _marks_in(items: Sequence) -> bool:

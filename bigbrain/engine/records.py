@@ -31,10 +31,24 @@ class NewRun(msgspec.Struct, frozen=True):
     state: bytes
     durable: bool = False
     lasting: bool = False
+    parent: str = ""
+    """The run whose group this one is a member of."""
+
+
+class MemberEnd(msgspec.Struct, frozen=True):
+    """How a member of a spread group stands: its status, and what it made once it is over."""
+
+    status: str
+    state: bytes
+    error: bytes
+    messages: tuple[bytes, ...]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A step that is ours until its lease ends; `seq` is the last entry of the run's log."""
+    """A step that is ours until its lease ends; `seq` is the last entry of the run's log.
+
+    `waited`: ms from when the step was due until it was ours; `lapses`: how many owners of it were lost.
+    """
 
     run_id: str
     path: str
@@ -47,6 +61,10 @@ class Claim(msgspec.Struct, frozen=True):
     request: bytes
     messages: tuple[bytes, ...]
     stopped: bool = False
+    waited: int = 0
+    lapses: int = 0
+    parent: str = ""
+    members: tuple[MemberEnd, ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -65,6 +83,8 @@ class Outcome(msgspec.Struct, frozen=True):
     error: bytes = b""
     done: dict[str, JSON] = {}
     """What the run's list of steps keeps of it."""
+    members: tuple[NewRun, ...] = ()
+    """Runs that the step waits for: it is to run anew when they have ended. Nothing else of the outcome counts then."""
 
 
 class RunRecord(msgspec.Struct, frozen=True):

@@ -69,18 +69,33 @@ class Engine:
         return self._goes_on(claim, outcome)
 
     def _commit(self, claim: Claim, tape: Tape, outcome: Outcome) -> bool:
+        if outcome.members:
+            return self.store.spread(claim, outcome)
         left = tape.take()
         whole = replace(outcome, events=(*left, *outcome.events)) if left else outcome
         return self.store.commit(claim, whole, tape.seq + 1)
 
     def _goes_on(self, claim: Claim, outcome: Outcome) -> bool:
+        for member in outcome.members:
+            # one that is under way already is left alone; one whose message was lost is sent by `wake`
+            self.runs.start(member)
+        if outcome.members:
+            return False
+        if claim.parent and outcome.status != "running":
+            self.runs.wake()
         if outcome.status != "running":
+            self._stop_members(claim)
             return False
         steps, closed = self.runs.plans.ahead(claim.flow, claim.path)
         if len(steps) == 1 and not closed:
             self.runs.send(claim.run_id, claim.flow, outcome.next, 1)
             return False
         return True
+
+    def _stop_members(self, claim: Claim) -> None:
+        for number, member in enumerate(claim.members):
+            if member.status in ("queued", "running"):
+                self.store.stop(f"{claim.run_id}.{claim.path}.{number}")
 
     def close(self) -> None:
         """Ends this process's threads; steps that are still under way lapse."""

@@ -72,7 +72,10 @@ class Runs:
 
     def finish(self, run_id: str) -> bool:
         """Closes a run whose steps are all done; False when they are not, or when it was closed before."""
-        return self.store.finish(run_id)
+        closed = self.store.finish(run_id)
+        if closed == 2:
+            self.wake()
+        return bool(closed)
 
     def wake(self) -> int:
         """Takes up what is due, wherever it was lost; how many steps were sent once more."""

@@ -13,7 +13,8 @@ step is to be run anew; `fence`, counted up by each claim: whoever holds an olde
 one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `answered`, whether the client has its whole answer;
-`state`, the program's own; `stop`, set when somebody wants the run stopped.
+`state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due, and
+`waited`, how long that was before it was claimed (ms).
 
 Only commands of Redis 6.2 are used, so every server that can be embedded works.
 All keys stand on one server: scripts reach keys that they build from a run's id.
@@ -40,6 +41,14 @@ local function close(id, status, now, ttl)
   redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
   redis.call('ZREM', 'bb:due', id)
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ttl) end
+  local parent = redis.call('HGET', key(id, ''), 'parent')
+  if not parent or redis.call('EXISTS', key(parent, '')) == 0 then return 1 end
+  -- the last of a group to end, or the first to fail, has the group's step looked after at once
+  if redis.call('HINCRBY', key(parent, ''), 'awaited', -1) > 0 and status == 'done' then return 1 end
+  if redis.call('HGET', key(parent, ''), 'owner') ~= '' or redis.call('ZSCORE', 'bb:due', parent) == false then return 1 end
+  redis.call('HSET', key(parent, ''), 'ready', 1)
+  redis.call('ZADD', 'bb:due', now, parent)
+  return 2
 end
 """
 
@@ -51,7 +60,7 @@ START = (
 local id, now = ARGV[1], clock()
 local token = redis.call('HGET', key(id, ''), 'token')
 if token then return token == ARGV[2] and 1 or 0 end
-local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now}
+local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now}
 for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
 redis.call('HSET', key(id, ''), unpack(fields))
 log(id, 1, ARGV[6])
@@ -68,16 +77,24 @@ CLAIM = (
 -- ARGV: id, path, attempt, owner, lease ms.  A message that does not name the step that is next does nothing.
 -- The owner is new for each claim, so a call made again because its answer got lost finds its own claim.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop')
+local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent')
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return false end
-local fence = tonumber(r[6])
+local fence, waited = tonumber(r[6]), r[14] or 0
 if r[4] ~= ARGV[4] then
   if r[4] ~= '' and tonumber(r[5]) > now then return false end
   fence = fence + 1
+  -- a step whose owner was lost is due again from the end of that one's lease on
+  waited = now - (r[4] ~= '' and r[5] or r[13] or now)
 end
-redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5], 'waits', 0)
+redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5], 'waits', 0, 'waited', waited)
 redis.call('ZADD', 'bb:due', now + ARGV[5], id)
-return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', redis.call('LRANGE', key(id, ':messages'), 0, -1)}
+local members = {}
+for number = 0, (tonumber(r[16]) or 0) - 1 do
+  local member = id .. '.' .. ARGV[2] .. '.' .. number
+  local m = redis.call('HMGET', key(member, ''), 'status', 'state', 'error')
+  members[#members + 1] = {m[1] or '', m[2] or '', m[3] or '', redis.call('LRANGE', key(member, ':messages'), 0, -1)}
+end
+return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members}
 """
 )
 
@@ -143,13 +160,14 @@ if r[2] ~= ARGV[3] and r[3] == '' then return 1 end
 if r[2] ~= ARGV[3] or r[3] == '' then return 0 end
 for i = 15, #ARGV do redis.call('RPUSH', key(id, ':messages'), ARGV[i]) end
 redis.call('RPUSH', key(id, ':steps'), ARGV[9])
-redis.call('HSET', key(id, ''), 'cursor', ARGV[4], 'attempt', 1, 'owner', '', 'lapses', 0, 'state', ARGV[6], 'durable', ARGV[7], 'answered', ARGV[8])
+redis.call('HDEL', key(id, ''), 'spread', 'awaited', 'ready')
+redis.call('HSET', key(id, ''), 'cursor', ARGV[4], 'attempt', 1, 'owner', '', 'lapses', 0, 'sent', now, 'state', ARGV[6], 'durable', ARGV[7], 'answered', ARGV[8])
 if ARGV[12] ~= '' then redis.call('HSET', key(id, ''), 'error', ARGV[12]) end
 if ARGV[14] ~= '' and tonumber(r[4]) < tonumber(ARGV[13]) then
   log(id, ARGV[13], ARGV[14])
   tell(id, ARGV[13], ARGV[14])
 end
-if ARGV[5] ~= 'running' then close(id, ARGV[5], now, ARGV[10])
+if ARGV[5] ~= 'running' then return close(id, ARGV[5], now, ARGV[10])
 else
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[10]) end
   redis.call('ZADD', 'bb:due', now + ARGV[11], id)
@@ -163,8 +181,28 @@ FINISH = (
     + """
 -- ARGV: id, path of the last step, ttl ms
 local r = redis.call('HMGET', key(ARGV[1], ''), 'status', 'cursor')
-if r[1] ~= 'running' or r[2] ~= ARGV[2] then return 0 end
-close(ARGV[1], 'done', clock(), ARGV[3])
+if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] then return 0 end
+return close(ARGV[1], 'done', clock(), ARGV[3])
+"""
+)
+
+SPREAD = (
+    _HEAD
+    + """
+-- ARGV: id, fence, path, state, members, patience ms.  The step waits for its members and runs anew when they have ended.
+local id, now = ARGV[1], clock()
+local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'attempt', 'spread')
+if r[1] ~= ARGV[2] then return 0 end
+if r[2] == ARGV[3] and r[3] == '' then return 1 end
+if r[2] ~= ARGV[3] then return 0 end
+redis.call('HSET', key(id, ''), 'owner', '', 'attempt', r[4] + 1, 'state', ARGV[4])
+if not r[5] then redis.call('HSET', key(id, ''), 'spread', ARGV[5], 'awaited', ARGV[5]) end
+if tonumber(redis.call('HGET', key(id, ''), 'awaited')) > 0 then redis.call('ZADD', 'bb:due', now + ARGV[6], id)
+else
+  -- the last one ended while this step looked after them
+  redis.call('HSET', key(id, ''), 'ready', 1)
+  redis.call('ZADD', 'bb:due', now, id)
+end
 return 1
 """
 )
@@ -193,13 +231,14 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
     redis.call('ZADD', 'bb:due', now + ARGV[1], id)
     -- while messages wait in a queue, this one is probably not lost but late; that too is believed for a while only
     local waits = redis.call('HINCRBY', key(id, ''), 'waits', 1)
-    if waiting == 0 or waits % 5 == 0 then
+    local ready = redis.call('HDEL', key(id, ''), 'ready')
+    if ready == 1 or waiting == 0 or waits % 5 == 0 then
       send(id, r[6], r[4], r[5])
     end
   elseif r[2] ~= '1' then fail(id, ARGV[4], ARGV[5])
   elseif r[3] + 1 >= tonumber(ARGV[3]) then fail(id, ARGV[6], ARGV[7])
   else
-    redis.call('HSET', key(id, ''), 'owner', '', 'lapses', r[3] + 1, 'attempt', r[5] + 1)
+    redis.call('HSET', key(id, ''), 'owner', '', 'lapses', r[3] + 1, 'attempt', r[5] + 1, 'sent', now)
     redis.call('ZADD', 'bb:due', now + ARGV[1], id)
     send(id, r[6], r[4], tostring(r[5] + 1))
   end
@@ -217,6 +256,14 @@ local r = redis.call('HMGET', key(id, ''), 'status', 'owner', 'answered', 'seq',
 if r[1] ~= 'queued' and r[1] ~= 'running' then return 0 end
 if ARGV[2] == '1' and (r[6] == '1' or r[3] == '1' or redis.call('SCARD', key(id, ':followers')) > 0) then return 0 end
 redis.call('HSET', key(id, ''), 'stop', now)
+local group = redis.call('HMGET', key(id, ''), 'cursor', 'spread')
+for number = 0, (tonumber(group[2]) or 0) - 1 do
+  local member = id .. '.' .. group[1] .. '.' .. number
+  if redis.call('EXISTS', key(member, '')) == 1 then
+    redis.call('HSET', key(member, ''), 'stop', now)
+    redis.call('PUBLISH', 'bb:stop', member)
+  end
+end
 if r[2] == '' then
   redis.call('HSET', key(id, ''), 'error', ARGV[5])
   if r[3] ~= '1' then
@@ -257,5 +304,15 @@ READ = (
 local record = redis.call('HGETALL', key(ARGV[1], ''))
 if #record == 0 then return false end
 return {record, redis.call('LRANGE', key(ARGV[1], ':steps'), 0, -1)}
+"""
+)
+
+LOAD = (
+    _HEAD
+    + """
+-- ARGV: queue ...  How many runs are not over, how many are due, how long each queue is.
+local out = {redis.call('ZCARD', 'bb:due'), redis.call('ZCOUNT', 'bb:due', '-inf', clock())}
+for _, queue in ipairs(ARGV) do out[#out + 1] = redis.call('LLEN', queue) end
+return out
 """
 )

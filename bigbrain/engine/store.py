@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -17,7 +18,7 @@ from redis.client import PubSub
 from redis.retry import Retry
 
 from bigbrain.engine import scripts
-from bigbrain.engine.records import END, Claim, NewRun, Outcome, RunRecord
+from bigbrain.engine.records import END, Claim, MemberEnd, NewRun, Outcome, RunRecord
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunInterrupted
 from bigbrain.events import Failed, write_events
 
@@ -25,6 +26,8 @@ LEASE = 5.0
 """Seconds that a claimed step is its owner's; renewed four times in that span."""
 GRACE = 3.0
 """Seconds after which a step that nobody has claimed counts as lost on its way."""
+PATIENCE = 30.0
+"""Seconds after which a group that waits for its members looks after them."""
 LAPSES = 3
 """How many owners one step may lose before its run fails for good."""
 KEPT = 3600.0
@@ -67,6 +70,14 @@ def write_error(error: BrainError) -> bytes:
     return msgspec.json.encode({"code": error.code, "message": error.public, "detail": detail[:4000]})
 
 
+class Load(NamedTuple):
+    """How much is there: runs that are not over, those that are due, messages in each queue."""
+
+    open: int
+    due: int
+    queues: tuple[int, ...]
+
+
 class RunStore:
     """The runs of one Redis server."""
 
@@ -80,11 +91,13 @@ class RunStore:
         self._renew = client.register_script(scripts.RENEW)
         self._append = client.register_script(scripts.APPEND)
         self._commit = client.register_script(scripts.COMMIT)
+        self._spread = client.register_script(scripts.SPREAD)
         self._finish = client.register_script(scripts.FINISH)
         self._wake = client.register_script(scripts.WAKE)
         self._stop = client.register_script(scripts.STOP)
         self._follow = client.register_script(scripts.FOLLOW)
         self._read = client.register_script(scripts.READ)
+        self._load = client.register_script(scripts.LOAD)
 
     def start(self, run: NewRun, follower: str = "") -> bool:
         """Puts a run on record, its first step unclaimed; False when the id is taken."""
@@ -97,6 +110,7 @@ class RunStore:
             "durable": _flag(run.durable),
             "lasting": _flag(run.lasting),
             "answered": "0",
+            **({"parent": run.parent} if run.parent else {}),
         }
         args: list[bytes | str | int] = [
             run.id,
@@ -115,7 +129,7 @@ class RunStore:
         row = self._claim(args=[run_id, path, attempt, owner, _ms(self.lease)])
         if not row:
             return None
-        fence, seq, state, request, flow, plan, stop, messages = row
+        fence, seq, state, request, flow, plan, stop, waited, lapses, messages, parent, members = row
         return Claim(
             run_id=run_id,
             path=path,
@@ -128,6 +142,10 @@ class RunStore:
             request=request,
             messages=tuple(messages),
             stopped=bool(stop),
+            waited=int(waited),
+            lapses=int(lapses),
+            parent=parent.decode(),
+            members=tuple(MemberEnd(m[0].decode(), m[1], m[2], tuple(m[3])) for m in members),
         )
 
     def renew(self, held: Iterable[tuple[str, int]]) -> tuple[set[str], set[str]]:
@@ -146,6 +164,15 @@ class RunStore:
         for entry in batch:
             args += entry
         return _marks(self._append(args=args))
+
+    def spread(self, claim: Claim, outcome: Outcome) -> bool:
+        """Has a step wait for the members of its group; False when it is no longer ours.
+
+        The step is due again, as a new attempt, when the last member ends or the first fails,
+        and after `PATIENCE` in any case, to see to members that were lost before they began.
+        """
+        args: list[bytes | str | int] = [claim.run_id, claim.fence, claim.path, outcome.state]
+        return bool(self._spread(args=[*args, len(outcome.members), _ms(PATIENCE)]))
 
     def commit(self, claim: Claim, outcome: Outcome, seq: int) -> bool:
         """Puts a step's whole effect on record; False when the step is no longer ours.
@@ -175,9 +202,12 @@ class RunStore:
             )
         )
 
-    def finish(self, run_id: str) -> bool:
-        """Closes a run whose cursor has come to `END`; False when it has not, or when it was closed before."""
-        return bool(self._finish(args=[run_id, END, _ms(self.kept)]))
+    def finish(self, run_id: str) -> int:
+        """Closes a run whose cursor has come to `END`: 1, or 2 when a group waited for it that can go on now.
+
+        0 when the run is not there yet, or was closed before.
+        """
+        return int(self._finish(args=[run_id, END, _ms(self.kept)]))
 
     def wake(self, queues: Iterable[str] = ()) -> list[tuple[str, str, str, int]]:
         """Takes up what is due: (run id, flow, path, attempt) of each step that must be sent once more.
@@ -220,6 +250,11 @@ class RunStore:
     def unfollow(self, run_id: str, follower: str) -> None:
         """Leaves the followers of a run."""
         self.client.srem(f"bb:run:{run_id}:followers", follower)
+
+    def load(self, queues: Sequence[str] = ()) -> Load:
+        """How much is there now. queues: Redis lists in which messages wait."""
+        row = self._load(args=queues)
+        return Load(int(row[0]), int(row[1]), tuple(int(length) for length in row[2:]))
 
     def record(self, run_id: str) -> RunRecord | None:
         """A run as its record tells it; None when it is unknown or gone."""

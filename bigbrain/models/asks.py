@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Protocol
 
-from bigbrain.events import Event
+from bigbrain.events import Event, Opened, Started
 from bigbrain.messages import Request
 from bigbrain.scope import Scope
 
@@ -23,3 +23,16 @@ class Asks(Protocol):
 
         Raises `ModelError`, never gives `Failed`; and the scope's error once it is cancelled.
         """
+
+
+def settled(events: Iterator[Event]) -> Iterator[Event]:
+    """The same events; those that only announce an answer come together with the first that brings some of it."""
+    held: list[Event] = []
+    for event in events:
+        if isinstance(event, (Started, Opened)) and len(held) < 2:
+            held.append(event)
+            continue
+        yield from held
+        yield event
+        yield from events
+        return

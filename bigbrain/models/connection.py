@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import count
 
 import httpx2
 import msgspec
 
-from bigbrain.errors import BrainError, ModelBroke, ModelError, WireError
-from bigbrain.events import Event, Opened, Started, replay
+from bigbrain.errors import BrainError, ModelBroke, ModelError, WireError, WiringError
+from bigbrain.events import Event, replay
 from bigbrain.messages import JSON, Request
-from bigbrain.models.asks import Asks
+from bigbrain.models.asks import Asks, settled
 from bigbrain.models.endpoints import Address, Endpoint, address, endpoint
 from bigbrain.models.failures import broken, without_key
-from bigbrain.models.registry import Askable
-from bigbrain.models.spec import Model, compose
+from bigbrain.models.fallbacks import Fallbacks
+from bigbrain.models.gates import gates
+from bigbrain.models.registry import Askable, in_line
+from bigbrain.models.spec import Model, ModelRef, compose
 from bigbrain.models.transport import drain, opening
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
@@ -36,11 +38,34 @@ LONGEST_WAIT = 60.0
 
 
 def connect(model: Askable, settings: Settings) -> Asks:
-    """What can be asked for this model. No connection is made and no SDK imported yet.
+    """What can be asked for this model and its fallbacks. No connection is made and no SDK imported yet.
 
-    Raises `WiringError` when it has no key.
+    Raises `WiringError` for each that has no key, and when a fallback is a reference:
+    these are looked up by a brain's registry, `Models.resolve`.
     """
-    return Connection(model, address(model, settings)) if isinstance(model, Model) else model
+    if not isinstance(model, Model):
+        return model
+    line: list[tuple[str, Asks]] = []
+    faults: list[str] = []
+    for each in in_line(model, _unresolved):
+        try:
+            line.append(_named(each, settings))
+        except WiringError as exc:
+            faults += exc.faults
+    if faults:
+        raise WiringError(*faults)
+    return Fallbacks(line) if len(line) > 1 else line[0][1]
+
+
+def _named(model: Askable, settings: Settings) -> tuple[str, Asks]:
+    if isinstance(model, Model):
+        return model.name, Connection(model, address(model, settings))
+    return str(getattr(model, "name", type(model).__name__)), model
+
+
+def _unresolved(ref: ModelRef) -> Askable:
+    tags = ", ".join(f"`{tag}`" for tag in ref.tags) or "no tags"
+    raise WiringError(f"only a brain looks up a reference to {tags}; add the model to one, or give the `Model` itself")
 
 
 def delay(error: ModelError, first: float, tries: int) -> float | None:
@@ -52,19 +77,6 @@ def delay(error: ModelError, first: float, tries: int) -> float | None:
     backoff: float = min(first * 2.0**tries, LONGEST_PAUSE)
     # Up to a quarter less, so that calls that failed together do not come back together.
     return backoff * (1 - random.random() / 4)  # noqa: S311 - not a secret
-
-
-def settled(events: Iterator[Event]) -> Iterator[Event]:
-    """The same events; those that only announce an answer come together with the first that brings some of it."""
-    held: list[Event] = []
-    for event in events:
-        if isinstance(event, (Started, Opened)) and len(held) < 2:
-            held.append(event)
-            continue
-        yield from held
-        yield event
-        yield from events
-        return
 
 
 class Connection:
@@ -98,7 +110,9 @@ class Connection:
 
     def _try(self, server: Endpoint, body: dict[str, JSON], tries: int, scope: Scope) -> Generator[Event]:
         """One call and its answer."""
-        with scope.guard(), self._faults():
+        limit = self.model.max_concurrent
+        place = gates().passed((self._at, self.model.name), limit, scope) if limit else nullcontext()
+        with place, scope.guard(), self._faults():
             with opening(scope):
                 response = server.post(body, tries=tries, timeout=self.model.timeout)
             with closing(response):

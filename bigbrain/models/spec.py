@@ -7,7 +7,7 @@ brain's registry resolves when the brain is built. Changing means a copy: `havin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
@@ -15,12 +15,24 @@ from msgspec.structs import replace as replace_request
 
 from bigbrain.errors import WiringError
 from bigbrain.messages import JSON, Request, Think
+from bigbrain.models.asks import Asks
 
 Provider = Literal["openai", "anthropic"]
 """The protocol that a model's server speaks; `openai` is also every OpenAI-compatible server."""
 
 
-class Knobs(TypedDict, total=False):
+class Manner(TypedDict, total=False):
+    """How an answer is wanted: what one use sets of these holds for the model's fallbacks as well."""
+
+    temperature: float | None
+    max_tokens: int | None
+    top_p: float | None
+    top_k: int | None
+    stop: tuple[str, ...]
+    think: Think | None
+
+
+class Knobs(Manner, total=False):
     """What one use of a model may set otherwise."""
 
     name: str
@@ -30,12 +42,8 @@ class Knobs(TypedDict, total=False):
     timeout: float
     retries: int
     pause: float
-    temperature: float | None
-    max_tokens: int | None
-    top_p: float | None
-    top_k: int | None
-    stop: tuple[str, ...]
-    think: Think | None
+    max_concurrent: int | None
+    fallbacks: Sequence[Model | ModelRef | Asks]
     extra: Mapping[str, JSON]
 
 
@@ -60,6 +68,10 @@ class Model:
     """How often a call is made again that failed before any of its answer was used."""
     pause: float = 0.5
     """Seconds before the first retry, doubled for each further one up to 8, unless the server says when."""
+    max_concurrent: int | None = None
+    """How many calls of this model, whatever its other knobs, may be under way in one process (`gates.py`); others wait."""
+    fallbacks: Sequence[Model | ModelRef | Asks] = field(default=(), hash=False)
+    """Who is asked instead, one after the other, when this model fails before any of its answer was used (`fallbacks.py`)."""
     temperature: float | None = None
     max_tokens: int | None = None
     top_p: float | None = None
@@ -70,6 +82,8 @@ class Model:
     """Further top-level fields of the provider's own request, such as `{"seed": 7}`."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.fallbacks, list):
+            object.__setattr__(self, "fallbacks", tuple(self.fallbacks))  # equal, however they were given
         faults = tuple(_faults(self))
         if faults:
             raise WiringError(*faults)
@@ -92,6 +106,14 @@ def _faults(model: Model) -> Iterator[str]:
         yield f"model `{model.name}`: `retries` is {model.retries!r}; give 0 or more"
     if model.max_tokens is not None and model.max_tokens < 1:
         yield f"model `{model.name}`: `max_tokens` is {model.max_tokens!r}; give 1 or more"
+    if model.max_concurrent is not None and model.max_concurrent < 1:
+        yield f"model `{model.name}`: `max_concurrent` is {model.max_concurrent!r}; give 1 or more, or None"
+    if not isinstance(model.fallbacks, tuple):
+        yield f"model `{model.name}`: `fallbacks` is {model.fallbacks!r}; give a list"
+        return
+    for fallback in model.fallbacks:
+        if not isinstance(fallback, Model | ModelRef) and not callable(getattr(fallback, "ask", None)):
+            yield f"model `{model.name}`: its fallback {fallback!r} is no model; give a `Model` or `model(…)`"
 
 
 @dataclass(frozen=True)

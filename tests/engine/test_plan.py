@@ -158,7 +158,7 @@ def test_a_plan_is_single_when_it_has_one_step_wherever_that_stands(plan: Plan) 
 def test_a_plan_knows_its_fork_and_names_its_members() -> None:
     plan = Plan((step("0"), Fork("1", "rooms", {"kitchen": (step("1/kitchen/0"),)})))
 
-    assert plan.after("0", "kitchen") == Way("1/kitchen/0", used=True)
+    assert plan.after("0", "kitchen") == Way("1/kitchen/0", used=True, entered=("kitchen",), speech=True)
     with pytest.raises(UnknownChoice, match=r"`cellar` is no member of `rooms`; its members are `kitchen`"):
         plan.after("0", "cellar")
 
@@ -166,7 +166,32 @@ def test_a_plan_knows_its_fork_and_names_its_members() -> None:
 def test_a_choice_that_nobody_made_passes_the_fork() -> None:
     plan = Plan((step("0"), Fork("1", "rooms", {"kitchen": (step("1/kitchen/0"),)}), Mark("2")))
 
-    assert plan.after("0") == Way(END, marks=1)
+    assert plan.after("0") == Way(END, marks=1, skipped=("rooms",))
+
+
+def test_a_choice_that_nobody_made_takes_the_default_and_uses_up_nothing() -> None:
+    kitchen, cellar = (step("1/kitchen/0"),), (step("1/cellar/0"),)
+    plan = Plan((step("0"), Fork("1", "rooms", {"kitchen": kitchen, "cellar": cellar}, default="cellar")))
+
+    assert plan.after("0") == Way("1/cellar/0", used=False, entered=("cellar",), speech=True)
+
+
+def test_a_mute_step_says_nothing_and_is_still_a_step() -> None:
+    plan = Plan((step("0"), Step("1", "b", mute=True), Mark("2")))
+
+    assert not plan.speech_after("0")
+    assert plan.marks_after("0")
+    assert not plan.stage_ends_after("0")
+    assert plan.stage_ends_after("1")
+    assert plan.after("0") == Way("1", more=True, speech=False)
+
+
+def test_the_select_that_takes_a_choice_is_the_next_one_of_the_chain() -> None:
+    rooms = Fork("2", "rooms", {"kitchen": (step("2/kitchen/0"),)})
+    plan = Plan((step("0"), Mark("1"), rooms, step("3")))
+
+    assert plan.next_fork("0") == rooms
+    assert plan.next_fork("2/kitchen/0") is None
 
 
 @pytest.mark.parametrize("path", ["9", "1/attic/0", "1/kitchen", END, ""])

@@ -287,3 +287,37 @@ def test_a_follower_that_joins_late_reads_what_it_missed(store: RunStore) -> Non
     _, entries = store.follow("r1", "late", 2) or ("", [])
 
     assert [read_events(line) for _, line in entries] == [[Closed(0), Finished("end")]]
+
+
+def test_a_claim_tells_how_long_its_step_waited_since_it_was_due(store: RunStore) -> None:
+    store.start(new_run())
+    store.client.hincrby("bb:run:r1", "sent", -5000)
+    claim = claimed(store)
+    store.commit(claim, Outcome(next="1", state=b"{}"), 2)
+    following = claimed(store, path="1")
+
+    assert 5000 <= claim.waited < 10_000
+    assert 0 <= following.waited < 5000
+    assert (claim.lapses, following.lapses) == (0, 0)
+
+
+def test_a_claim_tells_how_many_owners_its_step_has_lost(store: RunStore) -> None:
+    store.start(new_run(durable=True))
+    claimed(store)
+    store.client.hincrby("bb:run:r1", "sent", -60_000)
+    lapse(store)
+    store.wake()
+    claim = claimed(store, attempt=2)
+
+    # the time of the owner that was lost is no waiting
+    assert (claim.lapses, claim.waited < 5000) == (1, True)
+
+
+def test_the_load_is_what_is_open_due_and_waiting(store: RunStore) -> None:
+    for run_id in ("r1", "r2", "r3"):
+        store.start(new_run(run_id))
+    store.client.zadd("bb:due", {"r2": 0})
+    store.client.lpush("io", "a", "b")
+
+    assert store.load(("io", "cpu")) == (3, 1, (2, 0))
+    assert store.load() == (3, 1, ())

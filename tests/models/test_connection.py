@@ -9,7 +9,8 @@ from bigbrain.errors import ModelBroke, ModelBusy, ModelRefused
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, collect
 from bigbrain.messages import Text, ToolCall
 from bigbrain.models import Model, connect
-from bigbrain.models.connection import delay, settled
+from bigbrain.models.asks import settled
+from bigbrain.models.connection import delay
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
 from tests.contracts.model import QUESTION

@@ -85,3 +85,59 @@ def test_a_fixed_model_stands_for_a_model_whatever_is_overridden() -> None:
     models.add(FixedModel("hello"), "demo")
 
     assert models.resolve(model("demo", temperature=0.9)) == FixedModel("hello")
+
+
+def test_fallbacks_are_looked_up_with_the_model(models: Models) -> None:
+    first = Model("first", fallbacks=(model("smart"), model("cheap", temperature=0.1), FixedModel("sorry")))
+
+    assert models.resolve(first) == Model(
+        "first", fallbacks=(LARGE, Model("small", temperature=0.1), FixedModel("sorry"))
+    )
+    assert models.ladder(None, first) == models.resolve(first)
+
+
+def test_a_fallbacks_own_fallbacks_stand_in_the_same_line(models: Models) -> None:
+    models.add(Model("middle", fallbacks=(model("cheap"),)), "middle")
+
+    assert models.resolve(Model("first", fallbacks=(model("middle"), LARGE))) == Model(
+        "first", fallbacks=(Model("middle"), SMALL, LARGE)
+    )
+
+
+def test_two_models_may_stand_in_for_each_other() -> None:
+    models = Models()
+    models.add(Model("a", fallbacks=(model("b"),)), "a")
+    models.add(Model("b", fallbacks=(model("a"),)), "b")
+
+    assert models.resolve(model("a")) == Model("a", fallbacks=(Model("b"),))
+    assert models.resolve(model("b")) == Model("b", fallbacks=(Model("a"),))
+
+
+def test_an_unknown_tag_of_a_fallback_names_the_model_and_the_known_tags(models: Models) -> None:
+    models.add(Model("third", fallbacks=(model("nope"),)), "third")
+
+    with pytest.raises(WiringError) as caught:
+        models.ladder(Model("first", fallbacks=(model("third"),)))
+
+    assert caught.value.faults == (
+        "a fallback of model `third`: no model has the tags `nope`; known tags: `cheap`, `fast`, `smart`, `third`",
+    )
+
+
+def test_how_an_answer_is_wanted_holds_for_fallbacks_and_where_it_comes_from_does_not(models: Models) -> None:
+    models.add(Model("first", fallbacks=(LARGE, FixedModel("sorry"))), "first")
+    asked = models.resolve(model("first", temperature=0.9, stop=("END",), base_url="http://127.0.0.1:1", retries=0))
+
+    assert asked == Model(
+        "first",
+        temperature=0.9,
+        stop=("END",),
+        base_url="http://127.0.0.1:1",
+        retries=0,
+        fallbacks=(Model("large", temperature=0.9, stop=("END",)), FixedModel("sorry")),
+    )
+
+
+def test_a_use_may_have_fallbacks_of_its_own(models: Models) -> None:
+    assert models.resolve(model("cheap", fallbacks=(model("smart"),))) == SMALL.having(fallbacks=(LARGE,))
+    assert models.ladder(model(fallbacks=[LARGE]), SMALL) == SMALL.having(fallbacks=(LARGE,))

@@ -28,11 +28,20 @@ def test_a_key_is_never_shown() -> None:
         ({"retries": -1}, "`retries` is -1; give 0 or more"),
         ({"pause": -1}, "`pause` is -1; give seconds, 0 or more"),
         ({"max_tokens": 0}, "`max_tokens` is 0; give 1 or more"),
+        ({"max_concurrent": 0}, "`max_concurrent` is 0; give 1 or more, or None"),
+        ({"fallbacks": "fast"}, "`fallbacks` is 'fast'; give a list"),
+        ({"fallbacks": Model("x")}, r"`fallbacks` is Model\(.*; give a list"),
+        ({"fallbacks": ["fast"]}, r"its fallback 'fast' is no model; give a `Model` or `model\(…\)`"),
     ],
 )
 def test_impossible_values_are_faults_of_the_wiring(knobs: dict[str, object], fault: str) -> None:
     with pytest.raises(WiringError, match=fault):
         Model("m").having(**knobs)
+
+
+def test_fallbacks_may_be_given_as_a_list() -> None:
+    assert Model("m", fallbacks=[Model("n")]) == Model("m", fallbacks=(Model("n"),))
+    assert hash(Model("m", fallbacks=[Model("n")])) == hash(Model("m", fallbacks=(Model("n"),)))
 
 
 def test_a_reference_holds_tags_and_overrides() -> None:

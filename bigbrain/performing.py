@@ -1,0 +1,217 @@
+"""How work is done inside one step: an agent's turn, several turns at once, a group with all that its members are.
+
+A group's members are sequences of their own, played here and not sent as steps,
+because they wait for each other: a queue in between could deadlock. None of them
+may give to the client live; what they made is delivered by the next stage around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
+
+from bigbrain.answers import Answer
+from bigbrain.budgets import Purse
+from bigbrain.compiling import Binding, Member, Members, Solo, Team, Work
+from bigbrain.conversations import Conversation
+from bigbrain.engine.plan import Item, Plan, UnknownChoice, Way
+from bigbrain.engine.records import END
+from bigbrain.errors import SelectError
+from bigbrain.messages import Message, Usage
+from bigbrain.notices import Notice
+from bigbrain.racing import all_of, first_of
+from bigbrain.run import Run
+from bigbrain.scope import Scope
+from bigbrain.trace import Trail
+from bigbrain.turns import Turn
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a piece of work came to: the messages that it made and the id that it selected, if any.
+
+    heard: the messages stand in the shared conversation already.
+    """
+
+    made: tuple[Message, ...] = ()
+    selected: str | None = None
+    heard: bool = False
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where a piece of work stands: the conversation it sees, the client's answer if it may give to it live,
+    whether nothing comes after it, and what was selected before it.
+
+    shared: its messages are added to the conversation as it makes them, for others to see.
+    """
+
+    conversation: Conversation
+    answer: Answer | None = None
+    last: bool = False
+    selected: str | None = None
+    shared: bool = False
+
+
+class Performer:
+    """Plays the work of one plan within one step; keeps what is spent under each budget."""
+
+    def __init__(self, bindings: Mapping[str, Binding], purse: Purse, spent: Mapping[str, Usage]) -> None:
+        """purse: the whole run's. spent: what earlier steps spent, by the paths of the flows with budgets."""
+        self._bindings = bindings
+        self._purse = purse
+        self._before = spent
+        self._purses: dict[str, Purse] = {}
+
+    @property
+    def spent(self) -> dict[str, Usage]:
+        """What was spent so far under each budget."""
+        return {**self._before, **{key: purse.spent for key, purse in self._purses.items()}}
+
+    def play(self, path: str, run: Run, stand: Stand) -> Played:
+        """Does the work of one path. Raises `BrainError`, or whatever a handler raises."""
+        binding = self._bindings[path]
+        place = run.inside(path=path, flow=binding.flow, purse=self._own_purse(binding))
+        with flow_told(place.trail, place.purse):
+            return self._work(binding.work, place, stand)
+
+    def _own_purse(self, binding: Binding) -> Purse:
+        """A purse for one piece of work, inside those of the budgets around it."""
+        purse = self._purse
+        for key, budget in binding.budgets:
+            if key not in self._purses:
+                self._purses.setdefault(key, Purse(budget, around=purse, spent=self._before.get(key)))
+            purse = self._purses[key]
+        return Purse(around=purse)
+
+    def _work(self, work: Work, run: Run, stand: Stand) -> Played:
+        match work:
+            case Solo():
+                return self._solo(work, run, stand)
+            case Team(solos):
+                return self._team(solos, run, stand)
+            case Members():
+                return self._members(work, run, stand)
+            case Notice():
+                self._notify(work, run, stand.conversation)
+                return Played()
+            case _:
+                assert_never(work)
+
+    @staticmethod
+    def _solo(solo: Solo, run: Run, stand: Stand) -> Played:
+        turn = Turn(
+            stand.conversation if stand.shared else tuple(stand.conversation),
+            run=run,
+            answer=stand.answer,
+            last=stand.last,
+            heard=stand.conversation.add if stand.shared else _nobody,
+        )
+        chat = solo.agent.chat(solo.model, turn, run)
+        try:
+            solo.agent.act(turn, chat)
+            turn.close()
+        finally:
+            chat.close()
+        run.scope.check()
+        return Played(turn.made, turn.selected, heard=stand.shared)
+
+    def _team(self, solos: Sequence[Solo], run: Run, stand: Stand) -> Played:
+        """All turns at once, each on the conversation as it was; their messages in the order of the agents."""
+
+        def turn(solo: Solo, scope: Scope) -> Played:
+            own = Stand(Conversation(tuple(stand.conversation)), selected=stand.selected)
+            return self._solo(solo, run.inside(path=run.path, scope=scope), own)
+
+        return merged(all_of(run.scope, [(solo.agent.name, partial(turn, solo)) for solo in solos]))
+
+    def _members(self, group: Members, run: Run, stand: Stand) -> Played:
+        before = tuple(stand.conversation)
+        # a group inside a group talks to all that are in the outer one
+        common = stand.conversation if stand.shared else Conversation(before)
+
+        def member(member: Member, scope: Scope) -> Played:
+            shared = group.how == "group"
+            own = Stand(common if shared else Conversation(before), selected=stand.selected, shared=shared)
+            return self.sequence(member.items, run.inside(path=run.path, scope=scope), own)
+
+        members = [(one.name, partial(member, one)) for one in group.members]
+        match group.how:
+            case "all":
+                return merged(all_of(run.scope, members))
+            case "one":
+                return first_of(run.scope, members)
+            case "group":
+                all_made = merged(all_of(run.scope, members))
+                made = all_made.made if stand.shared else common.added
+                return Played(made, all_made.selected, heard=stand.shared)
+            case _:
+                assert_never(group.how)
+
+    def sequence(self, items: Sequence[Item], run: Run, stand: Stand) -> Played:
+        """Plays a member's own sequence to its end."""
+        plan = Plan(tuple(items))
+        made: list[Message] = []
+        selected = stand.selected
+        way = _after(partial(plan.first, selected))
+        while True:
+            if way.used:
+                selected = None
+            if way.path == END:
+                return Played(tuple(made), selected if selected != stand.selected else None)
+            run.scope.check()
+            played = self.play(way.path, run, Stand(stand.conversation, selected=selected, shared=stand.shared))
+            made += played.made
+            if not played.heard:
+                for message in played.made:
+                    stand.conversation.add(message)
+            selected = played.selected or selected
+            way = _after(partial(plan.after, way.path, selected))
+
+    @staticmethod
+    def _notify(notice: Notice, run: Run, conversation: Sequence[Message]) -> None:
+        text = next((message.text for message in reversed(conversation) if message.role == "assistant"), "")
+        if not text:
+            return
+        try:
+            notice.tell(text, f"{run.id}-{run.path}", run.scope)
+        except Exception as exc:
+            run.scope.check()
+            # whoever is told is not part of the answer: a failure is on record and that is all
+            run.trail.tell("notify", to=notice.name, ok=False, error=f"{type(exc).__name__}: {exc}")
+        else:
+            run.trail.tell("notify", to=notice.name, ok=True)
+
+
+def _nobody(_: Message) -> None:
+    """Nobody hears what a turn on its own makes before the turn is over."""
+
+
+def _after(go: Callable[[], Way]) -> Way:
+    try:
+        return go()
+    except UnknownChoice as exc:
+        raise SelectError(str(exc)) from None
+
+
+def merged(played: Sequence[Played]) -> Played:
+    """All that was made, in order. Raises `SelectError` when different ids were selected."""
+    chosen = {one.selected for one in played if one.selected is not None}
+    if len(chosen) > 1:
+        ids = ", ".join(f"`{id}`" for id in sorted(chosen))
+        raise SelectError(f"agents that take their turns at once selected different flows: {ids}")
+    return Played(tuple(message for one in played for message in one.made), next(iter(chosen), None))
+
+
+@contextmanager
+def flow_told(trail: Trail, purse: Purse) -> Iterator[None]:
+    """Tells of the beginning and the end of a piece of work, and what it spent itself."""
+    trail.tell("flow.start")
+    with trail.timed("flow.end") as detail:
+        try:
+            yield
+        finally:
+            detail["usage"] = purse.spent
