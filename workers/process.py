@@ -22,7 +22,6 @@ from bigbrain.metrics import Meters
 from bigbrain.program import Program
 from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
-from bigbrain.trace import Tracer
 from bigbrain.traced import Traced
 from workers.chains import CeleryQueue
 from workers.metrics import expose
@@ -67,13 +66,10 @@ class Process:
                 program = self.program()
                 program.warm()
                 hasty = connect(self._settings.redis_url, connections=2, retries=0, timeout=LEASE / 4)
-                self._engine = Engine(Traced(program, self._tracers()), runs, renewing=RunStore(hasty))
+                self._ring = RedisRing(connect(self._settings.redis_url, connections=2))
+                program.listen(self._ring, self.meters())
+                self._engine = Engine(Traced(program, program.tracers), runs, renewing=RunStore(hasty))
             return self._engine
-
-    def _tracers(self) -> tuple[Tracer, ...]:
-        if self._ring is None:
-            self._ring = RedisRing(connect(self._settings.redis_url, connections=2))
-        return self._ring, self.meters()
 
     def meters(self) -> Meters:
         """The metrics of this process."""
