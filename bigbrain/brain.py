@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 
+from bigbrain.aside import Aside
 from bigbrain.budgets import Budget
 from bigbrain.compiling import Compiled, compile_flow
 from bigbrain.errors import UnknownModel, WiringError
@@ -36,12 +37,13 @@ class Brain:
         """name: what `/v1/models` calls the default flow. flow: the default flow, which answers for every unknown model.
 
         Without a flow, the last one added without a name is the default, else the last one added.
-        budget: what each run may spend on models. trace: who hears of what happens in runs.
+        budget: what each run may spend on models. trace: who hears of what happens in runs,
+        each from a thread of its own, so that a slow one holds nobody up.
         strict_models: a request for an unknown model is refused instead of answered by the default flow.
         """
         self.name = name
         self.budget = budget
-        self.trace = tuple(trace)
+        self.trace = tuple(Aside.of(tracer) for tracer in trace)
         self.strict_models = strict_models
         self.models = Models()
         self.created = int(time.time())

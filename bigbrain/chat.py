@@ -125,7 +125,7 @@ class Chat:
         """
         self.settle()
         self.add(*messages)
-        question = self._question(tools, choice, forward, schema, repairs)
+        question = self._question(tools, choice, forward=forward, schema=schema, repairs=repairs)
         return self._round(question, question.choice)
 
     def resolve(
@@ -161,7 +161,7 @@ class Chat:
             raise WiringError(f"`max_rounds` is {max_rounds}: give 1 or more")
         self.settle()
         self.add(*messages)
-        question = self._question(tools, choice, forward, schema, repairs)
+        question = self._question(tools, choice, forward=forward, schema=schema, repairs=repairs)
         own = {one.name: one for one in question.tools if isinstance(one, Tool) and one.handler is not None}
         others = (*question.tools, *(question.client.tools if question.client else ()))
         loop = Loop(
@@ -203,6 +203,7 @@ class Chat:
         self,
         tools: Sequence[Tool[..., object] | ToolSpec],
         choice: ToolChoice,
+        *,
         forward: bool,
         schema: object,
         repairs: int | None,

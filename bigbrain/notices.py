@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import time
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -29,6 +30,7 @@ class Notice:
     send: Callable[[str, str], None]
     """Tells a text under an id that stays the same when it is told again."""
     name: str
+    """Whom people read of: a function's name, or a URL's host."""
     tries: int = 3
 
     @classmethod
@@ -43,7 +45,8 @@ class Notice:
         if isinstance(to, str):
             if not to.startswith(("http://", "https://")):
                 raise WiringError(f"`Notify({to!r})`: give a function, or a URL that begins with http:// or https://")
-            return cls(_Post(to, secret), to, tries)
+            # the rest of an address may be a secret, and this name is told to whoever reads the trace
+            return cls(_Post(to, secret), urlsplit(to).hostname or to, tries)
         if not callable(to) or inspect.iscoroutinefunction(to):
             raise WiringError(f"`Notify({to!r})`: give a plain function of the text, or a URL")
         function = to

@@ -25,7 +25,7 @@ from bigbrain.notices import Notice
 from bigbrain.racing import all_of, first_of
 from bigbrain.run import Run
 from bigbrain.scope import Scope
-from bigbrain.trace import Trail
+from bigbrain.trace import Trail, code_of
 from bigbrain.turns import Turn
 
 
@@ -181,7 +181,8 @@ class Performer:
         except Exception as exc:
             run.scope.check()
             # whoever is told is not part of the answer: a failure is on record and that is all
-            run.trail.tell("notify", to=notice.name, ok=False, error=f"{type(exc).__name__}: {exc}")
+            # its words may hold an address with a key in it
+            run.trail.tell("notify", to=notice.name, ok=False, error=code_of(exc))
         else:
             run.trail.tell("notify", to=notice.name, ok=True)
 

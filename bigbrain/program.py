@@ -56,6 +56,9 @@ class _Step:
     tape: Tape
     scope: Scope
     purse: Purse
+    """The whole run's."""
+    own: Purse
+    """This step's, inside the run's."""
     trail: Trail
 
 
@@ -67,7 +70,8 @@ def _opened(step: _Step) -> _Step:
         return replace(
             step,
             state=state,
-            purse=Purse(step.purse.budget, spent=state.usage),
+            purse=(purse := Purse(step.purse.budget, spent=state.usage)),
+            own=Purse(around=purse),
             request=_request.decode(claim.request),
             messages=tuple(_message.decode(line) for line in claim.messages),
         )
@@ -123,7 +127,7 @@ class Program:
     def run(self, claim: Claim, tape: Tape, scope: Scope) -> Outcome:
         """Carries out a step; whatever goes wrong in it is an outcome."""
         trail = Trail(self._tracers, run=claim.run_id, flow=claim.flow, path=claim.path, attempt=claim.attempt)
-        step = _Step(claim, RunState(), Request(), (), tape, scope, Purse(self._budget), trail)
+        step = _Step(claim, RunState(), Request(), (), tape, scope, Purse(self._budget), Purse(), trail)
         try:
             step = _opened(step)
             scope.check()
@@ -147,10 +151,10 @@ class Program:
         plan = flow.plans[claim.path]
         # several at once would race for the client's ear
         answer = _live(step, plan) if isinstance(work, Solo) else None
-        performer = Performer(flow.bindings, step.purse, step.state.spent)
+        performer = Performer(flow.bindings, step.own, step.state.spent)
         barriers = Barriers(step.state.reached)
         if claim.members:
-            played = played_by(claim.members, step.state, lambda state: step.purse.spend(state.usage))
+            played = played_by(claim.members, step.state, lambda state: step.own.spend(state.usage))
         else:
             run = Run(
                 claim.run_id,
@@ -158,7 +162,7 @@ class Program:
                 claim.attempt,
                 step.request,
                 scope=step.scope,
-                purse=step.purse,
+                purse=step.own,
                 trail=step.trail,
                 barriers=barriers,
             )
@@ -272,7 +276,7 @@ def _tell_way(trail: Trail, selected: str | None, way: Way) -> None:
 
 
 def _record(step: _Step, result: str) -> dict[str, object]:
-    spent = step.purse.spent
+    spent = step.own.spent
     return {
         "path": step.claim.path,
         "attempt": step.claim.attempt,

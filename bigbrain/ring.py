@@ -93,7 +93,9 @@ def read_ring(client: redis.Redis, *, run: str = "", kind: str = "", limit: int 
             if len(found) >= limit:
                 break
     # of events at the same moment, the one that came first to Redis is the first
-    return sorted(reversed(found), key=lambda seen: seen.at)
+    found.reverse()
+    found.sort(key=lambda seen: seen.at)
+    return found
 
 
 def _backwards(client: redis.Redis) -> Iterator[Seen]:

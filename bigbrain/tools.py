@@ -140,7 +140,7 @@ def _reading(handler: Callable[..., object], wanted: Shape[JSON], name: str) -> 
         except WiringError:
             taken = None
         fields = wanted.schema.get("properties", {})
-        if taken is not None and (taken.schema == wanted.schema or (_has_fields(hint) and parameter not in fields)):
+        if taken is not None and (taken.schema == wanted.schema or (_is_own(hint) and parameter not in fields)):
             return _Reading(taken, whole=True)
     try:
         return _Reading(arguments(handler), whole=False)
@@ -161,10 +161,9 @@ def _only_parameter(handler: Callable[..., object]) -> tuple[str, JSON] | None:
     return (only, hints[only]) if only in hints else None
 
 
-def _has_fields(hint: JSON) -> bool:
-    """Whether a type stands for an object of its own."""
-    schema = isinstance(hint, type | marshmallow.Schema) and shape(hint).schema
-    return bool(schema) and hint not in (str, int, float, bool, list, dict, set, tuple)
+def _is_own(hint: JSON) -> bool:
+    """Whether a type is a class of the author's, which stands for all arguments and not for one of them."""
+    return isinstance(hint, type | marshmallow.Schema) and hint.__module__ != "builtins"
 
 
 @overload

@@ -30,9 +30,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     # one step of its plan; `waited`: seconds from when it was due until a worker had it
     "step.start": ("waited",),
     "step.end": ("seconds", "usage", "result"),
-    # one flow, with what it spent itself; `error`: it failed, and with it every flow around it
+    # one flow, with what it spent itself and the code of what it failed with
     "flow.start": (),
-    "flow.end": ("seconds", "usage"),
+    "flow.end": ("seconds", "usage", "error"),
+    # something that failed and belongs to none of the others
     "error": ("code",),
     # what a flow decided; `at`: the fork that nothing was chosen for; `cached`: done before, and not done again
     "select": ("id",),

@@ -137,7 +137,7 @@ def test_choices_and_groups_are_drawn_with_their_members() -> None:
         "      2/1/0  main: the first of",
         "        0",
         "          2/1/0/0/0  main: agent a, no model",
-        "  3  main: notify https://example.test/hook",
+        "  3  main: notify example.test",
     ]
 
 

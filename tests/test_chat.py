@@ -6,14 +6,18 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
+from bigbrain.budgets import Budget, Purse
 from bigbrain.chat import Chat, Reply
-from bigbrain.errors import ModelBroke, ModelRefused, RunCancelled, WiringError
+from bigbrain.errors import BudgetSpent, ModelBroke, ModelRefused, RunCancelled, WiringError
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, replay
 from bigbrain.messages import Request, Response, Text, Thinking, ToolCall, ToolSpec, Usage, assistant, system, user
-from bigbrain.models import FixedModel
+from bigbrain.models import FixedModel, Model
 from bigbrain.run import Run
 from bigbrain.scope import Scope
-from tests.models.asking import asks
+from bigbrain.settings import Settings
+from bigbrain.trace import TraceEvent, Trail
+from tests.models.asking import asks, spec
+from tests.scripted import COST, Script, call, says
 from tests.upstream import Upstream
 
 SPENT = Usage(10, 3)
@@ -247,3 +251,92 @@ def test_questions_one_after_the_other_share_a_connection_to_the_model() -> None
 
         assert answers == ["fine"] * 3
         assert (up.stats.requests, up.stats.connections) == (3, 1)
+
+
+def test_a_chat_of_its_own_connects_to_its_model_with_the_first_question() -> None:
+    with Upstream() as up:
+        assert Chat(spec(up, "openai", "text:hi")).ask("hello").text == "hi"
+
+        settings = Settings(api_key="k", base_url=up.openai)
+        assert Chat(Model("text:hi"), settings=settings).ask("hello").text == "hi"
+        assert up.requests[-1].key == "k"
+
+
+def test_a_model_without_a_key_is_missed_only_when_it_is_asked() -> None:
+    chat = Chat(Model("gpt-4o-mini"))
+
+    with pytest.raises(WiringError, match="key"):
+        chat.ask("hi")
+
+
+def test_a_role_may_be_a_function_that_is_called_for_each_question() -> None:
+    count = iter(range(9))
+    model = Script("ok")
+    chat = Chat(model, role=lambda: f"question {next(count)}")
+    chat.ask("hi")
+    chat.ask()
+
+    assert [request.messages[0].text for request in model.requests] == ["question 0", "question 1"]
+
+
+def test_an_empty_role_is_no_message() -> None:
+    model = Script("ok")
+    Chat(model, role=lambda: "").ask("hi")
+
+    assert model.requests[0].messages == (user("hi"),)
+
+
+def test_the_clients_choice_counts_unless_there_is_another() -> None:
+    client = Request(tools=(ToolSpec("read"),), tool_choice="any", parallel_calls=False)
+    model = Script("ok")
+    chat = Chat(model, run=Run(request=client))
+    chat.ask("hi", forward=True)
+    chat.ask(forward=True, choice="none")
+    chat.ask()
+
+    assert [request.tool_choice for request in model.requests] == ["any", "none", "auto"]
+    assert [request.parallel_calls for request in model.requests] == [False, False, None]
+
+
+def test_nothing_is_asked_with_an_empty_purse_and_what_was_asked_is_paid_once() -> None:
+    run = Run(purse=Purse(Budget(calls=1)))
+    chat = Chat(Script("one"), run=run)
+    reply = chat.ask("hi")
+    assert (reply.text, reply.text) == ("one", "one")
+    chat.close()
+
+    with pytest.raises(BudgetSpent):
+        chat.ask("again")
+    assert (run.purse.spent, run.purse.calls) == (COST, 1)
+
+
+def test_a_question_is_told_when_it_begins_and_when_it_ends() -> None:
+    events = list[TraceEvent]()
+
+    class Hears:
+        def trace(self, event: TraceEvent) -> None:
+            events.append(event)
+
+    run = Run(trail=Trail([Hears()]))
+    _ = Chat(Script("one"), run=run).ask("hi").text
+    broken = Chat(Source("a", error=ModelBroke()), run=run).ask("hi")
+    with pytest.raises(ModelBroke):
+        broken.text
+    left = Chat(FixedModel("x y"), run=run)
+    left.ask("hi")
+    left.close()
+
+    assert [event.kind for event in events] == ["model.start", "model.call"] * 3
+    assert [event.detail["model"] for event in events[1::2]] == ["Script", "Source", "fixed"]
+    assert [event.detail.get("stop") or event.detail.get("error") for event in events[1::2]] == [
+        "end",
+        "model_broke",
+        "closed",
+    ]
+    assert events[1].detail["usage"] == {"input": 10, "output": 2}
+
+
+def test_the_calls_of_one_answer_are_values() -> None:
+    reply = Chat(Script(says(call("f", '{"n":"3"}')))).ask("hi")
+
+    assert reply.calls[0].input == {"n": "3"}

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from bigbrain.brain import Brain
 from bigbrain.events import LEGAL
@@ -13,6 +18,8 @@ from tests.house import living
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "```python\n" in page.read_text()]
+"""The pages with examples."""
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -60,3 +67,30 @@ def test_the_table_of_events_is_the_codes() -> None:
     told = {state: set(re.findall(r"`(\w+)`", may)) for state, may in rows}
 
     assert told == {state: {event.__name__ for event in events} for state, events in LEGAL.items()}
+
+
+def examples(page: Path) -> Iterator[tuple[str, str]]:
+    """The Python blocks of a page: where each stands and its code, moved down to the lines it has in the page."""
+    text = page.read_text()
+    for found in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        line = text.count("\n", 0, found.start(1))
+        yield f"{page.name}:{line + 1}", "\n" * line + found[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page are one module, from top to bottom; then each `test_…` function of it is called."""
+    module = ModuleType(f"docs_{page.stem}")
+    # types are looked up by name in the module of whatever they stand on
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for _, code in examples(page):
+        exec(compile(code, str(page), "exec", dont_inherit=True), module.__dict__)
+    for name, test in list(vars(module).items()):
+        if name.startswith("test_"):
+            test()
+
+
+def test_every_block_of_the_docs_that_looks_like_python_is_run() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        fences = re.findall(r"^ *```(?:python|py|pycon)\b.*$", page.read_text(), re.MULTILINE)
+        assert len(fences) == len(list(examples(page))), page.name

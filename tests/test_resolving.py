@@ -80,7 +80,10 @@ def test_asking_never_runs_a_function_and_offers_tools_for_one_answer_only() -> 
     assert chat.ask("go", tools=[touch], choice="any").calls == (call("touch"),)
     chat.ask()
     assert ran == []
-    assert [(request.tools, request.tool_choice) for request in model.requests] == [((touch.spec,), "any"), ((), "auto")]
+    assert [(request.tools, request.tool_choice) for request in model.requests] == [
+        ((touch.spec,), "any"),
+        ((), "auto"),
+    ]
 
 
 def test_the_functions_of_one_round_run_at_the_same_time_and_keep_their_order() -> None:
@@ -565,7 +568,11 @@ def test_a_loop_with_a_schema_ends_in_a_value() -> None:
 def test_a_loop_over_the_wire(provider: Provider) -> None:
     with Upstream() as up:
         up.script(
-            Answer(tokens=("let ", "me"), calls=(Call("double", '{"x":4}', "k"), Call("double", "{'x':4}", "k")), stop="calls"),
+            Answer(
+                tokens=("let ", "me"),
+                calls=(Call("double", '{"x":4}', "k"), Call("double", "{'x':4}", "k")),
+                stop="calls",
+            ),
             Answer(calls=(Call("double", "", "k"),), stop="calls"),
             Answer(tokens=("it is ", "8")),
         )
@@ -600,3 +607,14 @@ def test_a_function_may_use_the_chat_that_runs_it() -> None:
 
     assert chat.resolve("go", tools=[inner]).text == "hm\n\noutside"
     assert model.results == [("c1", "inside", False)]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_blank_text_beside_a_call_is_not_sent_back_to_a_server_that_refuses_it(provider: Provider) -> None:
+    with Upstream() as up:
+        up.script(Answer(tokens=(" ",), calls=(Call("nothing"),), stop="calls"), Answer(tokens=("ok",)))
+        reply = Chat(asks(up, provider, "scripted")).resolve("go", tools=[nothing])
+
+        assert reply.text.endswith("ok")
+        content = up.requests[1].body["messages"][1]["content"]
+    assert content is None or [block["type"] for block in content] == ["tool_use"]

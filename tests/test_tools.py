@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -112,8 +113,7 @@ def test_every_disagreement_is_named_with_its_tool_and_field_when_it_is_bound() 
     assert caught.value.faults == (
         "tool `read_sensor`: field `room` has no parameter in `read`; add one",
         "tool `read_sensor`: parameter `floor` of `read` is no field of the schema; remove it or give it a default",
-        f"tool `read_sensor`: field `sensor` is {sensor}, "
-        'but parameter `sensor` of `read` is {"type":"integer"}',
+        f'tool `read_sensor`: field `sensor` is {sensor}, but parameter `sensor` of `read` is {{"type":"integer"}}',
     )
 
 
@@ -124,11 +124,12 @@ def test_a_field_that_may_be_left_out_needs_a_default() -> None:
         READ.bind(read)
 
 
-def test_a_value_of_another_type_disagrees() -> None:
-    @dataclass
-    class Other:
-        sensor: str
+@dataclass
+class Other:
+    sensor: str
 
+
+def test_a_value_of_another_type_disagrees() -> None:
     def read(args: Other) -> None: ...
 
     with pytest.raises(WiringError, match="`read_sensor`: field `room`"):
@@ -152,14 +153,14 @@ class Keywords:
 def test_fields_that_are_named_like_keywords_are_fields() -> None:
     bare = Tool("keep", schema=Keywords)
 
-    def good(description: str, required: int, title: list[str] | tuple[()] = ()) -> None: ...
+    def good(description: str, required: int, title: Sequence[str] = ()) -> str:
+        return description
 
-    def bad(description: int, required: int, title: list[str] = []) -> None: ...  # noqa: B006
+    def bad(description: int, required: int, title: Sequence[str] = ()) -> None: ...
 
-    with pytest.raises(WiringError, match="`description`"):
+    assert bare.bind(good).run(ToolCall("1", "keep", '{"description":"d","required":1}')) == "d"
+    with pytest.raises(WiringError, match="field `description`"):
         bare.bind(bad)
-    with pytest.raises(WiringError, match="`title`"):
-        bare.bind(good)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
@@ -32,7 +32,6 @@ from bigbrain.reception import Reception
 from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
 from bigbrain.stack import Address
-from bigbrain.trace import Tracer
 from bigbrain.traced import Traced
 from web import create_app
 
@@ -70,31 +69,33 @@ def running(brain: Brain, settings: Settings, address: Address) -> Iterator[str]
     meters = Meters(settings.metrics)
     with (
         redis_server(settings) as redis,
-        _ring(redis.url) as ring,
-        _received(brain, program, redis.url, (ring, meters)) as reception,
+        _told(program, meters, redis.url),
+        _received(brain, program, redis.url) as reception,
     ):
-        app = create_app(reception, settings=settings, workers=lambda: 1, meters=meters, tracers=(ring,))
+        app = create_app(reception, settings=settings, workers=lambda: 1, meters=meters, tracers=program.tracers)
         with _listening(make_server(address.host, address.port, app, threaded=True, request_handler=Handler)):
             yield redis.about
 
 
 @contextmanager
-def _ring(url: str) -> Iterator[RedisRing]:
+def _told(program: Program, meters: Meters, url: str) -> Iterator[None]:
+    """Has the trace and the metrics hear of what the block's engine does."""
     ring = RedisRing(connect(url, connections=2))
+    program.listen(ring, meters)
     try:
-        yield ring
+        yield
     finally:
         ring.close()
 
 
 @contextmanager
-def _received(brain: Brain, program: Program, url: str, tracers: Sequence[Tracer]) -> Iterator[Reception]:
+def _received(brain: Brain, program: Program, url: str) -> Iterator[Reception]:
     """A reception whose runs are executed by this process."""
     store, queue = RunStore(connect(url)), LocalQueue()
     runs = Runs(program, store, queue)
     # renewals have to give up before the lease that they renew has lapsed
     hasty = RunStore(connect(url, connections=2, retries=0, timeout=LEASE / 4))
-    engine = Engine(Traced(program, tracers), runs, renewing=hasty)
+    engine = Engine(Traced(program, program.tracers), runs, renewing=hasty)
     hub = Hub(store)
     queue.attach(engine)
     try:

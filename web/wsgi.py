@@ -40,8 +40,9 @@ def make_app(settings: Settings) -> Flask:
     store = RunStore(connect(find_url(settings), retries=RETRIES, timeout=TIMEOUT))
     ring = RedisRing(store.client)
     atexit.register(ring.close)
+    program.listen(ring)
     reception = Reception(brain, program, Runs(program, store, queue), Hub(store))
-    return create_app(reception, settings=settings, tracers=(ring,))
+    return create_app(reception, settings=settings, tracers=program.tracers)
 
 
 app = make_app(Settings.read())

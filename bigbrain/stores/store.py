@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Protocol, TypeAlias, TypeVar, overload
+from typing import ClassVar, Protocol, TypeAlias, TypeVar, overload
 
 from bigbrain.messages import JSON
 from bigbrain.stores.values import (
@@ -28,8 +28,6 @@ from bigbrain.stores.values import (
 T = TypeVar("T")
 Keys: TypeAlias = list[str]
 
-TRIES = 500
-"""How often a change is tried that others come before; with the pauses some five seconds."""
 LONGEST_PAUSE = 0.02
 """Seconds between two of these tries at most."""
 
@@ -41,6 +39,9 @@ class Store(Protocol):
     models. `ttl` is a value's lifetime in seconds; whoever writes a value sets it anew, None for
     ever. Every method raises `StoreError` when a key or a value cannot be kept, or the store fails.
     """
+
+    tries: ClassVar[int] = 500
+    """How often a change is tried that others come before; with the pauses some five seconds."""
 
     @overload
     def get(self, key: str, kind: None = None, *, default: JSON = None) -> JSON: ...
@@ -83,7 +84,7 @@ class Store(Protocol):
         check_ttl(ttl)
         before = None if old is None else write_value(key, old)
         after = None if new is None else write_value(key, new)
-        for tries in range(TRIES):
+        for tries in range(self.tries):
             kept = self._load(key)
             if kept is None or before is None:
                 if kept is not None or before is not None:
@@ -94,7 +95,7 @@ class Store(Protocol):
             if self._swap(key, kept, after, ttl):
                 return True
             _pause(tries)
-        raise _contended(key)
+        raise self._contended(key)
 
     @overload
     def update(
@@ -120,7 +121,7 @@ class Store(Protocol):
         """
         check_key(key)
         check_ttl(ttl)
-        for tries in range(TRIES):
+        for tries in range(self.tries):
             kept = self._load(key)
             # a copy for each try: `fn` may well change the list that it is given
             wanted = fn(deepcopy(default) if kept is None else read_value(key, kept, kind))
@@ -129,7 +130,10 @@ class Store(Protocol):
             if self._swap(key, kept, write_value(key, wanted), ttl):
                 return wanted
             _pause(tries)
-        raise _contended(key)
+        raise self._contended(key)
+
+    def _contended(self, key: str) -> StoreError:
+        return StoreError(f"`{key}` was changed by others {self.tries} times in a row; spread it over several keys")
 
     @abstractmethod
     def _load(self, key: str) -> bytes | None:
@@ -155,7 +159,3 @@ class Store(Protocol):
 def _pause(tries: int) -> None:
     # Random, so that those who collided do not collide again.
     time.sleep(random.random() * min(LONGEST_PAUSE, 0.0005 * 2.0 ** min(tries, 10)))  # noqa: S311 - not a secret
-
-
-def _contended(key: str) -> StoreError:
-    return StoreError(f"`{key}` was changed by others {TRIES} times in a row; spread what is kept over several keys")

@@ -5,7 +5,9 @@ naming. What differs: usage comes in two reports, a signature may come in pieces
 hosted tools, which the normal form does not know, leave gaps in the wire's indices but none in ours.
 
 A delta for a block that is not open means that text would be lost or put at a wrong
-place: the stream is given up. A block that nobody stopped is closed when the next thing comes.
+place: the stream is given up. A block that nobody stopped is closed when the next thing comes,
+but for a call: servers that run several at once send their arguments in turns. Our events allow
+one open part, so what comes of a later block is held back until the calls before it are closed.
 """
 
 from __future__ import annotations
@@ -109,6 +111,94 @@ def _is_known(frame: Frame) -> bool:
         return True  # no object at all, or a `type` that is no text
 
 
+def _read_start(data: _Data) -> Growing | None:
+    """The part that a block begins; None for one that the normal form does not know."""
+    block = Fields(data.content_block or {}, "content_block")
+    # compared, not hashed: what came may be a list
+    if not any(block.data.get("type") == kind for kind in READABLE):
+        return None
+    try:
+        part = read_part(block, "assistant")
+    except WireError as error:
+        raise ModelBroke(f"the model sent a block that its protocol does not know: {error}") from error
+    if not isinstance(part, Growing):
+        raise ModelBroke(f"the model sent a `{block.text('type')}` block in an answer")
+    return part
+
+
+class _Block:
+    """A block that is being read, and what of it is held back because one before it is still open."""
+
+    def __init__(self, at: int | None, index: int) -> None:
+        """at: its index on the wire. index: that of its part in our counting."""
+        self.at = at
+        self.stopped = False
+        self.held: list[Event] = []
+        self._index = index
+        self._part: Growing | None = None
+        """The part as it was opened; None when the block is passed over."""
+        self._grew = False
+        self._spare = ""
+        """The arguments that stood in the start of a call: they count when no delta brings others."""
+        self._signature = ""
+        self._citations: list[JSON] = []
+
+    @property
+    def calls(self) -> bool:
+        """Whether it is a call's."""
+        return isinstance(self._part, ToolCall)
+
+    def open(self, part: Growing) -> Iterator[Event]:
+        """The events of its start."""
+        text = ""
+        if isinstance(part, ToolCall):
+            self._part, self._spare = replace(part, arguments=""), part.arguments
+        else:
+            self._part, text = replace(part, text=""), part.text
+        self._signature = str(notes(part.vendor).get("signature", ""))
+        yield Opened(self._index, self._part)
+        if text:
+            yield Delta(self._index, text)
+
+    def grow(self, delta: _Delta) -> Iterable[Event]:
+        """The events of a delta. Raises `ModelBroke` for one of another kind of block."""
+        if self._part is None:
+            return ()
+        grows = GROWS.get(delta.type)
+        if grows is None:
+            self._note(delta)
+            return ()
+        if grows is not type(self._part):
+            raise ModelBroke(f"the model sent a `{delta.type}` for a block of another kind")
+        text = delta.text or delta.thinking or delta.partial_json
+        if not text:
+            return ()
+        self._grew = True
+        return (Delta(self._index, text),)
+
+    def _note(self, delta: _Delta) -> None:
+        """Keeps what a block says besides its text; pieces of a signature belong together."""
+        self._signature += delta.signature
+        if delta.citation is not None:
+            self._citations.append(delta.citation)
+
+    def stop(self) -> Iterable[Event]:
+        """The events of its end; a call without arguments has those of its start."""
+        self.stopped = True
+        part = self._part
+        if part is None:
+            return ()
+        own = notes(part.vendor)
+        if isinstance(part, Thinking) and self._signature:
+            own = {**own, "signature": self._signature}
+        if isinstance(part, Text) and self._citations:
+            own = {**own, "citations": self._citations}
+        closed = Closed(self._index, noted(own) if own != notes(part.vendor) else {})
+        if isinstance(part, ToolCall) and not self._grew:
+            return (Delta(self._index, self._spare), closed)
+        return (closed,)
+
+
 class _Reading:
     """What must be known of a stream to read on."""
 
@@ -118,17 +208,10 @@ class _Reading:
         self.owing = False
         self.usage = Usage()
         self.end = _Delta()
-        self.index = -1
-        """Of the last part that was opened, in our counting."""
-        self.at: int | None = None
-        """Of the open block, in the wire's counting; None between blocks."""
-        self.part: Growing | None = None
-        """The open part as it was opened; None when the open block is passed over."""
-        self.grew = False
-        self.spare = ""
-        """The arguments that stood in the start of a call: they count when no delta brings others."""
-        self.signature = ""
-        self.citations: list[JSON] = []
+        self.count = 0
+        """Of the parts that were opened."""
+        self.blocks: list[_Block] = []
+        """The open blocks in the order in which they began: only the first one's events go out as they come."""
 
     def take(self, data: _Data) -> Iterable[Event]:
         """The events of one frame. Raises `ModelError` as `read_events` does."""
@@ -142,13 +225,13 @@ class _Reading:
             case "message_start":
                 return self._start(data)
             case "content_block_start":
-                return [*self._close(), *self._open(data)]
+                return self._open(data)
             case "content_block_stop":
-                return self._close() if data.index == self.at else ()
+                return self._stop(data.index)
             case "message_delta":
                 return self._note_end(data)
             case "message_stop":
-                return [*self._close(), self._finish()]
+                return [*self._stop_all(), self._finish()]
             case _:
                 return ()
 
@@ -162,75 +245,59 @@ class _Reading:
         return (Started(message.id or "", message.model or "", usage=self.usage),)
 
     def _open(self, data: _Data) -> Iterator[Event]:
-        self.at, self.part = data.index, None
-        self.grew, self.spare, self.signature, self.citations = False, "", "", []
-        block = Fields(data.content_block or {}, "content_block")
-        # compared, not hashed: what came may be a list
-        if not any(block.data.get("type") == kind for kind in READABLE):
-            return
-        try:
-            part = read_part(block, "assistant")
-        except WireError as error:
-            raise ModelBroke(f"the model sent a block that its protocol does not know: {error}") from error
-        self.index += 1
-        match part:
-            case Text() | Thinking():
-                yield from self._opened(replace(part, text=""), part.text)
-            case ToolCall():
-                self.owing, self.spare = True, part.arguments
-                yield from self._opened(replace(part, arguments=""), "")
-            case _:
-                raise ModelBroke(f"the model sent a `{block.text('type')}` block in an answer")
-
-    def _opened(self, part: Growing, text: str) -> Iterator[Event]:
-        self.part = part
-        self.signature = str(notes(part.vendor).get("signature", ""))
-        yield Opened(self.index, part)
-        if text:
-            yield Delta(self.index, text)
+        for one in tuple(self.blocks):
+            if not one.calls or one.at == data.index:
+                yield from self._tell(one, one.stop())
+        block = _Block(data.index, self.count)
+        self.blocks.append(block)
+        part = _read_start(data)
+        if part is not None:
+            self.count += 1
+            self.owing = self.owing or isinstance(part, ToolCall)
+            yield from self._tell(block, block.open(part))
 
     def _grow(self, data: _Data) -> Iterable[Event]:
-        delta = data.delta
-        if delta is None or self.at is None or data.index != self.at:
+        block = self._block(data.index)
+        if data.delta is None or block is None:
             raise ModelBroke(f"the model sent a delta for block {data.index}, which is not open")
-        if self.part is None:
-            return ()
-        grows = GROWS.get(delta.type)
-        if grows is None:
-            self._note(delta)
-            return ()
-        if grows is not type(self.part):
-            raise ModelBroke(f"the model sent a `{delta.type}` for a block of another kind")
-        text = delta.text or delta.thinking or delta.partial_json
-        if not text:
-            return ()
-        self.grew = True
-        return (Delta(self.index, text),)
+        return self._tell(block, block.grow(data.delta))
 
-    def _note(self, delta: _Delta) -> None:
-        """Keeps what a block says besides its text; pieces of a signature belong together."""
-        self.signature += delta.signature
-        if delta.citation is not None:
-            self.citations.append(delta.citation)
+    def _block(self, index: int | None) -> _Block | None:
+        """The open block of that index."""
+        for block in self.blocks:
+            if block.at == index and index is not None and not block.stopped:
+                return block
+        return None
 
-    def _close(self) -> list[Event]:
-        """Closes the open block, if any; a call without arguments has those of its start."""
-        part, self.at, self.part = self.part, None, None
-        if part is None:
-            return []
-        own = notes(part.vendor)
-        if isinstance(part, Thinking) and self.signature:
-            own = {**own, "signature": self.signature}
-        if isinstance(part, Text) and self.citations:
-            own = {**own, "citations": self.citations}
-        late = [Delta(self.index, self.spare)] if isinstance(part, ToolCall) and not self.grew else []
-        return [*late, Closed(self.index, noted(own) if own != notes(part.vendor) else {})]
+    def _stop(self, index: int | None) -> Iterable[Event]:
+        block = self._block(index)
+        return () if block is None else self._tell(block, block.stop())
+
+    def _stop_all(self) -> Iterator[Event]:
+        for block in tuple(self.blocks):
+            if not block.stopped:
+                yield from self._tell(block, block.stop())
+
+    def _tell(self, block: _Block, events: Iterable[Event]) -> Iterable[Event]:
+        """The events that can go out now that these have come of a block."""
+        if block is not self.blocks[0]:
+            block.held += events
+            return ()
+        if not block.stopped:
+            return events
+        out = [*events]
+        while self.blocks and self.blocks[0].stopped:
+            self.blocks.pop(0)
+            if self.blocks:
+                out += self.blocks[0].held
+                self.blocks[0].held = []
+        return out
 
     def _note_end(self, data: _Data) -> Iterable[Event]:
         self.usage = read_usage(data.usage, self.usage)
         if data.delta is not None and data.delta.stop_reason is not None:
             self.end = data.delta
-        return self._close()
+        return self._stop_all()
 
     def _finish(self) -> Event:
         self.over = True

@@ -108,6 +108,8 @@ def test_the_trace_of_a_run_tells_of_web_and_workers_in_order(many: Deployment) 
     assert {event["run"] for event in events} == {run}
     assert kinds.count("run.start") == 1
     assert kinds.count("step.start") == kinds.count("step.end") == 4
+    assert kinds.count("flow.start") == kinds.count("flow.end") == 4
+    assert kinds.count("model.call") == 2
     assert kinds[-1] == "run.end"
     assert events[-1]["detail"] == {"status": "done", "code": ""}
     assert [event["at"] for event in events] == sorted(event["at"] for event in events)
@@ -132,4 +134,5 @@ def test_one_process_counts_and_tells_what_a_deployment_does(tmp_path: Path) -> 
 
         assert total(deployment, "bigbrain_requests_total", status="200") == 1
         assert total(deployment, "bigbrain_steps_total", result="done") == 1
+        assert total(deployment, "bigbrain_model_calls_total", outcome="ok") == 1
         assert trace(deployment, run)[0]["kind"] == "run.start"
