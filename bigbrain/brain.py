@@ -13,11 +13,13 @@ from importlib import import_module
 from bigbrain.aside import Aside
 from bigbrain.budgets import Budget
 from bigbrain.compiling import Compiled, compile_flow
+from bigbrain.embedded import find_url
 from bigbrain.errors import UnknownModel, WiringError
 from bigbrain.flows import Flow
 from bigbrain.models import Askable, Models
 from bigbrain.program import Program
 from bigbrain.settings import Settings
+from bigbrain.stores import RedisStore, Store
 from bigbrain.trace import Tracer
 from bigbrain.trees import draw
 
@@ -33,6 +35,7 @@ class Brain:
         budget: Budget | None = None,
         trace: Sequence[Tracer] = (),
         strict_models: bool = False,
+        memory: Store | None = None,
     ) -> None:
         """name: what `/v1/models` calls the default flow. flow: the default flow, which answers for every unknown model.
 
@@ -40,16 +43,25 @@ class Brain:
         budget: what each run may spend on models. trace: who hears of what happens in runs,
         each from a thread of its own, so that a slow one holds nobody up.
         strict_models: a request for an unknown model is refused instead of answered by the default flow.
+        memory: what `brain.memory` is, by default a store in the deployment's Redis.
         """
         self.name = name
         self.budget = budget
-        self.trace = tuple(Aside.of(tracer) for tracer in trace)
+        self.trace: tuple[Tracer, ...] = tuple(Aside.of(tracer) for tracer in trace)
         self.strict_models = strict_models
+        self._memory = memory
         self.models = Models()
         self.created = int(time.time())
         self._default = flow
         self._unnamed: Flow | None = None
         self._named: dict[str, Flow] = {}
+
+    @property
+    def memory(self) -> Store:
+        """The brain's memory, shared by all its processes; connected with its first use."""
+        if self._memory is None:
+            self._memory = RedisStore(find_url(Settings.read()), prefix=f"bb:memory:{self.name}:")
+        return self._memory
 
     def add_model(self, model: Askable, *, tags: tuple[str, ...] | str = (), default: bool = False) -> Askable:
         """Registers a model under tags; the model itself, to go on with.

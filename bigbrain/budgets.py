@@ -14,6 +14,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from bigbrain.errors import BudgetSpent, WiringError
 from bigbrain.messages import Usage
 
@@ -42,6 +44,13 @@ class Budget:
             raise WiringError(*faults)
 
 
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was spent from one purse, as a run's state keeps it from step to step."""
+
+    usage: Usage = Usage()
+    calls: int = 0
+
+
 class Purse:
     """What was spent so far under one budget, or under none; may be used by several threads."""
 
@@ -50,14 +59,14 @@ class Purse:
         budget: Budget | None = None,
         *,
         around: Purse | None = None,
-        spent: Usage | None = None,
-        calls: int = 0,
+        before: Spent | None = None,
     ) -> None:
-        """around: the purse that this one's money comes from. spent, calls: what was spent before, in other steps."""
+        """around: the purse that this one's money comes from. before: what was spent in earlier steps."""
         self._budget = budget
         self._around = around
-        self._spent = spent or Usage()
-        self._calls = calls
+        before = before or Spent()
+        self._spent = before.usage
+        self._calls = before.calls
         # One lock for all purses of a run: what a call takes from several is one act.
         self._lock: threading.Lock = around._lock if around else threading.Lock()
 
@@ -76,6 +85,16 @@ class Purse:
         """How many calls were let through."""
         return self._calls
 
+    @property
+    def account(self) -> Spent:
+        """All of it, to be kept for the next step."""
+        return Spent(self._spent, self._calls)
+
+    @property
+    def total(self) -> Usage:
+        """All tokens of the whole run: what was spent from the outermost purse."""
+        return self._around.total if self._around is not None else self._spent
+
     def check(self) -> None:
         """Raises `BudgetSpent` when this purse, or one around it, is empty: the innermost one is named."""
         with self._lock:
@@ -90,6 +109,13 @@ class Purse:
             self._check()
             for purse in self._outwards():
                 purse._calls += 1
+
+    def take(self, spent: Spent) -> None:
+        """Counts what was spent elsewhere, here and in every purse around."""
+        with self._lock:
+            for purse in self._outwards():
+                purse._spent = purse._spent + spent.usage
+                purse._calls += spent.calls
 
     def spend(self, usage: Usage) -> None:
         """Counts the tokens that one call cost, here and in every purse around."""

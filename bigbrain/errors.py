@@ -19,6 +19,7 @@
     │   └── ModelBroke     it failed, broke off or answered nonsense
     ├── SchemaError        a model's answer does not fit the shape that was asked for
     ├── ToolError          a tool call cannot be carried out
+    ├── StoreError         a brain's memory cannot keep or give a value
     ├── BudgetSpent        a run may ask no model any more
     ├── SelectError        a choice among flows cannot be followed
     └── RunError           a run cannot go on
@@ -207,6 +208,13 @@ class ToolError(BrainError):
 
     code = "tool_error"
     safe = "A tool of this brain failed."
+
+
+class StoreError(BrainError):
+    """Raised when a brain's memory cannot keep or give a value."""
+
+    code = "store_error"
+    safe = "The memory of this brain failed."
 
 
 class SelectError(BrainError):

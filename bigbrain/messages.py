@@ -18,14 +18,15 @@ Identity of stored things (run ids, keys) is not in these values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
 from bigbrain.errors import ToolError
+from bigbrain.jsonvalue import JSON as JSON
+from bigbrain.schemas import Shape, shape
 
-JSON: TypeAlias = Any
-"""A decoded JSON value: the only place where `Any` is meant."""
+T = TypeVar("T")
 
 Vendor: TypeAlias = dict[str, JSON]
 """A dialect's name → what only that dialect understands."""
@@ -114,6 +115,18 @@ class ToolCall(msgspec.Struct, frozen=True, tag="call", omit_defaults=True):
         if not isinstance(value, dict):
             raise ToolError(f"the arguments of `{self.name}` are not an object: {self.arguments[:200]!r}")
         return value
+
+    @overload
+    def extract(self, kind: type[T] | Shape[T]) -> T: ...
+    @overload
+    def extract(self, kind: object) -> JSON: ...
+    def extract(self, kind: object) -> JSON:
+        """The arguments as a value of a type (a dataclass, a pydantic model, a marshmallow Schema), checked fully.
+
+        Raises `SchemaError` when they do not fit it, `ToolError` when they are not an object.
+        """
+        wanted: Shape[JSON] = kind if isinstance(kind, Shape) else shape(kind)
+        return wanted.read(self.input)
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="result", omit_defaults=True):

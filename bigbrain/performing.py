@@ -7,6 +7,7 @@ may give to the client live; what they made is delivered by the next stage aroun
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +15,13 @@ from functools import partial
 from typing import assert_never
 
 from bigbrain.answers import Answer
-from bigbrain.budgets import Purse
+from bigbrain.budgets import Purse, Spent
 from bigbrain.compiling import Binding, Member, Members, Solo, Team, Work
 from bigbrain.conversations import Conversation
 from bigbrain.engine.plan import Item, Plan, UnknownChoice, Way
 from bigbrain.engine.records import END
-from bigbrain.errors import SelectError
-from bigbrain.messages import Message, Usage
+from bigbrain.errors import BrainError, HandlerFailed, SelectError
+from bigbrain.messages import Message
 from bigbrain.notices import Notice
 from bigbrain.racing import all_of, first_of
 from bigbrain.run import Run
@@ -59,7 +60,7 @@ class Stand:
 class Performer:
     """Plays the work of one plan within one step; keeps what is spent under each budget."""
 
-    def __init__(self, bindings: Mapping[str, Binding], purse: Purse, spent: Mapping[str, Usage]) -> None:
+    def __init__(self, bindings: Mapping[str, Binding], purse: Purse, spent: Mapping[str, Spent]) -> None:
         """purse: the whole run's. spent: what earlier steps spent, by the paths of the flows with budgets."""
         self._bindings = bindings
         self._purse = purse
@@ -67,23 +68,30 @@ class Performer:
         self._purses: dict[str, Purse] = {}
 
     @property
-    def spent(self) -> dict[str, Usage]:
+    def spent(self) -> dict[str, Spent]:
         """What was spent so far under each budget."""
-        return {**self._before, **{key: purse.spent for key, purse in self._purses.items()}}
+        return {**self._before, **{key: purse.account for key, purse in self._purses.items()}}
 
     def play(self, path: str, run: Run, stand: Stand) -> Played:
-        """Does the work of one path. Raises `BrainError`, or whatever a handler raises."""
+        """Does the work of one path. Raises `BrainError`: `HandlerFailed` for whatever else a handler raises."""
         binding = self._bindings[path]
         place = run.inside(path=path, flow=binding.flow, purse=self._own_purse(binding))
-        with flow_told(place.trail, place.purse):
-            return self._work(binding.work, place, stand)
+        try:
+            with flow_told(place.trail, place.purse):
+                return self._work(binding.work, place, stand)
+        except BrainError:
+            raise
+        # a cancelled task of an `async def` handler is no `Exception`
+        except (Exception, SystemExit, asyncio.CancelledError) as exc:
+            who = f"agent `{binding.work.agent.name}`" if isinstance(binding.work, Solo) else "a group"
+            raise HandlerFailed(f"{who} of flow `{binding.flow}`, step {path}") from exc
 
     def _own_purse(self, binding: Binding) -> Purse:
         """A purse for one piece of work, inside those of the budgets around it."""
         purse = self._purse
         for key, budget in binding.budgets:
             if key not in self._purses:
-                self._purses.setdefault(key, Purse(budget, around=purse, spent=self._before.get(key)))
+                self._purses.setdefault(key, Purse(budget, around=purse, before=self._before.get(key)))
             purse = self._purses[key]
         return Purse(around=purse)
 

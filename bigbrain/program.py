@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace as replace_struct
 
 from bigbrain.answers import Answer
-from bigbrain.budgets import Budget, Purse
+from bigbrain.budgets import Budget, Purse, Spent
 from bigbrain.checkpoints import Barriers
 from bigbrain.compiling import Compiled, Members, Solo
 from bigbrain.conversations import Conversation
@@ -26,7 +26,7 @@ from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
 from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError
 from bigbrain.events import Event, Failed
-from bigbrain.messages import Message, Request, Usage, unanswered
+from bigbrain.messages import Message, Request, unanswered
 from bigbrain.models import load
 from bigbrain.models.connection import Connection
 from bigbrain.performing import Performer, Played, Stand
@@ -70,7 +70,7 @@ def _opened(step: _Step) -> _Step:
         return replace(
             step,
             state=state,
-            purse=(purse := Purse(step.purse.budget, spent=state.usage)),
+            purse=(purse := Purse(step.purse.budget, before=state.account)),
             own=Purse(around=purse),
             request=_request.decode(claim.request),
             messages=tuple(_message.decode(line) for line in claim.messages),
@@ -154,7 +154,7 @@ class Program:
         performer = Performer(flow.bindings, step.own, step.state.spent)
         barriers = Barriers(step.state.reached)
         if claim.members:
-            played = played_by(claim.members, step.state, lambda state: step.own.spend(state.usage))
+            played = played_by(claim.members, step.state, lambda state: step.own.take(state.account))
         else:
             run = Run(
                 claim.run_id,
@@ -179,7 +179,7 @@ class Program:
         played: Played,
         answer: Answer | None,
         *,
-        spent: dict[str, Usage],
+        spent: dict[str, Spent],
         reached: tuple[str, ...],
     ) -> Outcome:
         choice = played.selected or step.state.selected
@@ -211,7 +211,7 @@ class Program:
             told=told,
             responded=responded,
             answered=state.answered or complete,
-            usage=step.purse.spent,
+            account=step.purse.account,
         )
         return Outcome(
             next=way.path,
@@ -228,7 +228,7 @@ class Program:
     def _failed(step: _Step, error: BrainError) -> Outcome:
         log = logger.info if isinstance(error, RunCancelled) else logger.warning
         log("run %s: step %s failed: %s", step.claim.run_id, step.claim.path, error, exc_info=error.__cause__)
-        state = replace_struct(step.state, usage=step.purse.spent)
+        state = replace_struct(step.state, account=step.purse.account)
         return Outcome(
             next=step.claim.path,
             state=msgspec.json.encode(state),

@@ -201,21 +201,6 @@ def tool(
     return made if handler is None else made(handler)
 
 
-@overload
-def extract(call: ToolCall, kind: type[marshmallow.Schema] | marshmallow.Schema) -> JSON: ...
-@overload
-def extract(call: ToolCall, kind: type[T] | Shape[T]) -> T: ...
-@overload
-def extract(call: ToolCall, kind: object) -> JSON: ...
-def extract(call: ToolCall, kind: object) -> JSON:
-    """The arguments of a call as a value of a type, fully checked.
-
-    Raises `ToolError` when they are no object, `SchemaError` when they do not fit.
-    """
-    wanted: Shape[JSON] = kind if isinstance(kind, Shape) else shape(kind)
-    return wanted.read(call.input)
-
-
 def specs(tools: tuple[Tool[..., object] | ToolSpec, ...]) -> Iterator[ToolSpec]:
     """The tools as a model sees them. Raises `WiringError` when two have the same name."""
     seen: set[str] = set()

@@ -113,8 +113,8 @@ class Turn:
 
     @property
     def spent(self) -> Usage:
-        """What this place of the run has spent on models so far; calls under way are not in it."""
-        return self._run.purse.spent
+        """What the whole run has spent on models so far; calls under way are not in it."""
+        return self._run.purse.total
 
     @property
     def cancelled(self) -> bool:

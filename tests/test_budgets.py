@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bigbrain.budgets import Budget, Purse
+from bigbrain.budgets import Budget, Purse, Spent
 from bigbrain.errors import BudgetSpent, WiringError
 from bigbrain.messages import Usage
 
@@ -148,7 +148,7 @@ def test_the_innermost_empty_purse_is_named() -> None:
 
 
 def test_a_purse_goes_on_from_what_earlier_steps_spent() -> None:
-    purse = Purse(Budget(tokens=15, calls=9), spent=TEN, calls=8)
+    purse = Purse(Budget(tokens=15, calls=9), before=Spent(TEN, 8))
     purse.admit()
 
     assert (purse.spent, purse.calls) == (TEN, 9)

@@ -18,7 +18,9 @@ FILES = sorted(path for package in ("bigbrain", "web", "workers") for path in (R
 
 MAY_IMPORT = {
     "bigbrain.errors": (),
-    "bigbrain.messages": ("bigbrain.errors",),
+    "bigbrain.jsonvalue": (),
+    "bigbrain.schemas": ("bigbrain.errors", "bigbrain.jsonvalue", "bigbrain.schemas"),
+    "bigbrain.messages": ("bigbrain.errors", "bigbrain.jsonvalue", "bigbrain.schemas"),
     "bigbrain.events": ("bigbrain.errors", "bigbrain.messages"),
     "bigbrain.scope": ("bigbrain.errors",),
     "bigbrain.settings": ("bigbrain.errors",),
@@ -32,6 +34,13 @@ MAY_IMPORT = {
         "bigbrain.settings",
         "bigbrain.wire",
         "bigbrain.models",
+    ),
+    "bigbrain.stores": (
+        "bigbrain.errors",
+        "bigbrain.messages",
+        "bigbrain.schemas",
+        "bigbrain.engine.store",
+        "bigbrain.stores",
     ),
 }
 """The lower layers, whole: of our own, each imports these only. Above them, imports only have to make no circle."""

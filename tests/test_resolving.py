@@ -609,12 +609,10 @@ def test_a_function_may_use_the_chat_that_runs_it() -> None:
     assert model.results == [("c1", "inside", False)]
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_a_blank_text_beside_a_call_is_not_sent_back_to_a_server_that_refuses_it(provider: Provider) -> None:
+def test_a_blank_text_beside_a_call_is_not_sent_back_to_anthropic_which_refuses_it() -> None:
     with Upstream() as up:
         up.script(Answer(tokens=(" ",), calls=(Call("nothing"),), stop="calls"), Answer(tokens=("ok",)))
-        reply = Chat(asks(up, provider, "scripted")).resolve("go", tools=[nothing])
+        _ = Chat(asks(up, "anthropic", "scripted")).resolve("go", tools=[nothing]).text
 
-        assert reply.text.endswith("ok")
         content = up.requests[1].body["messages"][1]["content"]
-    assert content is None or [block["type"] for block in content] == ["tool_use"]
+    assert [block["type"] for block in content] == ["tool_use"]

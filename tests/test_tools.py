@@ -17,7 +17,7 @@ from bigbrain.errors import SchemaError, ToolError, WiringError
 from bigbrain.messages import Image, Text, ToolCall
 from bigbrain.rounds import write_result
 from bigbrain.schemas import Doc
-from bigbrain.tools import Tool, extract, tool
+from bigbrain.tools import Tool, tool
 
 
 @dataclass
@@ -196,11 +196,11 @@ def test_no_time_is_no_timeout() -> None:
 
 
 def test_the_arguments_of_a_call_are_a_value() -> None:
-    assert extract(ToolCall("1", "x", '{"sensor":"Humidity"}'), SensorArgs) == SensorArgs("humidity")
+    assert ToolCall("1", "x", '{"sensor":"Humidity"}').extract(SensorArgs) == SensorArgs("humidity")
     with pytest.raises(SchemaError, match="sensor"):
-        extract(ToolCall("1", "x", ""), SensorArgs)
+        ToolCall("1", "x", "").extract(SensorArgs)
     with pytest.raises(ToolError, match="not JSON"):
-        extract(ToolCall("1", "x", "{"), SensorArgs)
+        ToolCall("1", "x", "{").extract(SensorArgs)
 
 
 class Colour(enum.Enum):

@@ -18,7 +18,7 @@ import marshmallow
 import msgspec
 
 from bigbrain.errors import WiringError
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.containers import Many, Map, Row
 from bigbrain.schemas.kinds import Kind
 from bigbrain.schemas.limits import Noted, noted

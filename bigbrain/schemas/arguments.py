@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import get_type_hints
 
 from bigbrain.errors import WiringError
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.annotations import Annotations, Declared, doc_of
 from bigbrain.schemas.records import Record
 from bigbrain.schemas.shape import Shape

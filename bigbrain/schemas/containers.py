@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.kinds import Defs, Faults, Kind, Place, unwrapped
 
 

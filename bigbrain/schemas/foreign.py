@@ -7,7 +7,7 @@ they read, wherever their own JSON Schema has an optional field without null.
 
 from __future__ import annotations
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 
 
 def tidied(value: JSON, schema: dict[str, JSON], root: dict[str, JSON], *, drop_extra: bool = False) -> JSON:

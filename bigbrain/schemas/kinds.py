@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from bigbrain.errors import SchemaError
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 
 MOST_FAULTS = 20
 """A model repairs a handful of faults at a time; more would only fill its context."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.kinds import Defs, Faults, Kind, Place, shown
 
 

@@ -11,7 +11,7 @@ import marshmallow
 from marshmallow import Schema, fields, validate
 
 from bigbrain.errors import WiringError
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.foreign import tidied
 from bigbrain.schemas.kinds import Defs, Faults, Place, unwrapped
 

@@ -10,7 +10,7 @@ import importlib
 from typing import ClassVar
 
 from bigbrain.errors import WiringError
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.foreign import tidied
 from bigbrain.schemas.kinds import Defs, Faults, Place, shown, unwrapped
 

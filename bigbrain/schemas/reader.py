@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 
 DEEPEST = 100
 """Nothing that a model writes for a type is deeper; it keeps hostile text from exhausting the stack."""

@@ -16,7 +16,7 @@ from functools import cached_property
 from types import NoneType
 from typing import ClassVar
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.kinds import Defs, Faults, Kind, Place, shown, unwrapped
 from bigbrain.schemas.scalars import Anything, Choice
 

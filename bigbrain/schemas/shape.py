@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, overload
 
 import marshmallow
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.annotations import Annotations, doc_of, is_hashable
 from bigbrain.schemas.kinds import Defs, Faults, Kind
 from bigbrain.schemas.strict import write_strict

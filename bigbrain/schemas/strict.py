@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 
 _KEPT = {"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "$ref", "description"}
 _REWRITTEN = {"const", "oneOf", "allOf", "prefixItems", "$defs"}

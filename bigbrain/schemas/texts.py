@@ -17,7 +17,7 @@ import marshmallow
 import msgspec
 
 from bigbrain.errors import SchemaError
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.kinds import shown
 from bigbrain.schemas.reader import DEEPEST, Broken, Reader
 from bigbrain.schemas.shape import Shape, shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import NoneType
 
-from bigbrain.messages import JSON
+from bigbrain.jsonvalue import JSON
 from bigbrain.schemas.kinds import Defs, Faults, Kind, Place, unwrapped
 from bigbrain.schemas.limits import Noted
 from bigbrain.schemas.records import Record, Tagged

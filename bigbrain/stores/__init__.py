@@ -10,8 +10,8 @@ What to remember and how to recall it is the author's; there is nothing here but
 
 from __future__ import annotations
 
+from bigbrain.errors import StoreError as StoreError
 from bigbrain.stores.files import FileStore as FileStore
 from bigbrain.stores.memory import MemStore as MemStore
 from bigbrain.stores.redis import RedisStore as RedisStore
 from bigbrain.stores.store import Store as Store
-from bigbrain.stores.values import StoreError as StoreError

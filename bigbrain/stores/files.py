@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
+from bigbrain.errors import StoreError
 from bigbrain.stores.store import Store
-from bigbrain.stores.values import StoreError
 
 
 class _Entry(msgspec.Struct, frozen=True):

@@ -16,9 +16,8 @@ from uuid import uuid4
 import redis
 
 from bigbrain.engine.store import connect
-from bigbrain.errors import WiringError
+from bigbrain.errors import StoreError, WiringError
 from bigbrain.stores.store import Store
-from bigbrain.stores.values import StoreError
 
 CONNECTIONS = 32
 """Of a store that has its own client; who comes when all are in use waits."""

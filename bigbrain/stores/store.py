@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, overload
 
+from bigbrain.errors import StoreError
 from bigbrain.messages import JSON
 from bigbrain.stores.values import (
-    StoreError,
     check_key,
     check_kind,
     check_prefix,

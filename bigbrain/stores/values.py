@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from bigbrain.errors import BrainError, SchemaError, WiringError
+from bigbrain.errors import SchemaError, StoreError, WiringError
 from bigbrain.messages import JSON
 from bigbrain.schemas import shape
 
@@ -25,13 +25,6 @@ LONGEST_TTL = 100 * 365 * 86400.0
 """Seconds; what is to be kept longer has no lifetime."""
 DEEPEST = 100
 """Levels of lists and objects inside each other."""
-
-
-class StoreError(BrainError):
-    """Raised when a brain's memory cannot keep or give a value."""
-
-    code = "store_error"
-    safe = "The memory of this brain failed."
 
 
 def check_key(key: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bigbrain.messages import JSON
@@ -22,8 +22,6 @@ values = st.recursive(
 """Whatever may be kept; None only inside."""
 
 keys = texts.filter(bool) | st.text("*?[]^-\\a/.: ", min_size=1, max_size=8)
-
-many = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass
@@ -75,15 +73,18 @@ class StoreContract:
 
         assert store.get("user") == {"name": "Ada", "seen": [1, 2.5, None, True]}
 
-    @many
-    @given(key=keys, value=values)
-    def test_any_value_comes_back_as_it_was(self, store: Store, key: str, value: JSON) -> None:
-        store.put(key, value)
-        got = store.get(key)
+    def test_any_value_comes_back_as_it_was(self, store: Store) -> None:
+        @settings(max_examples=40, deadline=None)
+        @given(key=keys, value=values)
+        def check(key: str, value: JSON) -> None:
+            store.put(key, value)
+            got = store.get(key)
 
-        assert got == value
-        assert type(got) is type(value)
-        assert key in store.list()
+            assert got == value
+            assert type(got) is type(value)
+            assert key in store.list()
+
+        check()
 
     def test_a_missing_key_gives_the_default(self, store: Store) -> None:
         assert store.get("nothing") is None
@@ -188,7 +189,7 @@ class StoreContract:
 
     @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e12])
     def test_an_impossible_lifetime_is_refused(self, store: Store, ttl: float) -> None:
-        with pytest.raises(StoreError, match="`ttl` is .*; give seconds above 0"):
+        with pytest.raises(StoreError, match=r"`ttl` is .*; give seconds above 0"):
             store.put("a", 1, ttl=ttl)
 
         assert store.get("a") is None
@@ -271,14 +272,6 @@ class StoreContract:
         with pytest.raises(ZeroDivisionError):
             store.update("a", lambda value: value / 0)
         assert store.get("a") == 1
-
-    def test_an_update_that_never_comes_first_ends(self, store: Store) -> None:
-        def spoil(value: JSON) -> JSON:
-            store.update("a", lambda other: other + 1, 0)
-            return value
-
-        with pytest.raises(StoreError, match="`a` was changed by others"):
-            store.update("a", spoil, 0)
 
     def test_an_authors_type_comes_back_as_itself(self, store: Store) -> None:
         store.put("fact", Fact("tea", 2))

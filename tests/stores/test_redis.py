@@ -97,7 +97,7 @@ def test_lifetimes_are_the_servers_own(client: redis.Redis) -> None:
 def test_a_change_that_is_sent_again_is_made_once(client: redis.Redis) -> None:
     store = RedisStore(client)
     store.put("count", 1)
-    sent = dict(keys=["bb:memory:count", "token"], args=["1", b"1", "1", b"2", "", 1000])
+    sent = {"keys": ["bb:memory:count", "token"], "args": ["1", b"1", "1", b"2", "", 1000]}
 
     assert store._script(**sent) == 1
     assert store._script(**sent) == 1
@@ -124,7 +124,7 @@ def test_a_server_that_is_away_is_a_failure_of_the_store(
         lambda: store.list(),
         lambda: store.swap("a", None, 1),
     ):
-        with pytest.raises(StoreError, match="the memory in Redis failed: .*; is the server up?"):
+        with pytest.raises(StoreError, match=r"the memory in Redis failed: .*; is the server up\?"):
             failing()
 
 
@@ -133,5 +133,5 @@ def test_nothing_is_connected_before_the_first_use() -> None:
 
 
 def test_an_impossible_address_is_a_fault_of_the_wiring() -> None:
-    with pytest.raises(WiringError, match="`RedisStore`: .*; write an address like"):
+    with pytest.raises(WiringError, match=r"`RedisStore`: .*; write an address like"):
         RedisStore("http://127.0.0.1")

@@ -86,7 +86,7 @@ def test_half_a_character_is_refused(value: object) -> None:
         ({Word("k"): Mood.GOOD}, {"k": "good"}),
         ([Point(1)], [{"x": 1}]),
         (Guest(name="Ada"), {"name": "Ada"}),
-        (Seen(datetime(2026, 1, 2, tzinfo=UTC)), {"at": "2026-01-02T00:00:00Z", "mood": "good"}),
+        (Seen(datetime(2026, 1, 2, tzinfo=UTC)), {"at": "2026-01-02T00:00:00+00:00", "mood": "good"}),
     ],
 )
 def test_what_has_a_json_form_is_kept_in_it(value: object, kept: object) -> None:
@@ -105,7 +105,7 @@ def test_a_value_of_another_type_is_refused_with_what_does_not_fit() -> None:
     store = MemStore()
     store.put("a", {"x": "seven"})
 
-    with pytest.raises(StoreError, match="what is kept under `a` is of another type: (.|\n)*x(.|\n)*without one"):
+    with pytest.raises(StoreError, match=r"what is kept under `a` is of another type: (.|\n)*x(.|\n)*without one"):
         store.get("a", Point)
 
 
@@ -116,7 +116,7 @@ def test_a_default_in_the_place_of_a_type_is_told(meant: Any) -> None:
 
 
 def test_what_is_damaged_is_told_by_its_key() -> None:
-    with pytest.raises(StoreError, match="what is kept under `a` is damaged: .*; delete it, or put it anew"):
+    with pytest.raises(StoreError, match=r"what is kept under `a` is damaged: .*; delete it, or put it anew"):
         read_value("a", b"{")
 
 

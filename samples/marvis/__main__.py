@@ -1,0 +1,5 @@
+"""Serves Marvis from one process."""
+
+from samples.marvis import brain
+
+brain.serve()

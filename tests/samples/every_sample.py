@@ -1,0 +1,32 @@
+"""All samples in one brain, each flow under its own name, so that one deployment serves them all."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from bigbrain.brain import Brain
+from bigbrain.compiling import Compiled
+from bigbrain.flows import Flow
+from bigbrain.settings import Settings
+
+FOLDER = Path(__file__).resolve().parents[2] / "samples"
+NAMES = sorted(path.stem for path in (*FOLDER.glob("*.py"), *FOLDER.glob("*/")) if path.stem.isidentifier())
+
+
+class EverySample(Brain):
+    """The flows of several brains, each with the models of its own brain."""
+
+    def __init__(self, brains: list[Brain]) -> None:
+        super().__init__("every_sample")
+        self.brains = brains
+
+    @property
+    def flows(self) -> dict[str, Flow]:
+        return {name: flow for brain in self.brains for name, flow in brain.flows.items()}
+
+    def compiled(self, settings: Settings) -> dict[str, Compiled]:
+        return {name: flow for brain in self.brains for name, flow in brain.compiled(settings).items()}
+
+
+brain = EverySample([import_module(f"samples.{name}").brain for name in NAMES])
