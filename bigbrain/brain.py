@@ -7,7 +7,7 @@ reports all faults of the wiring at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from bigbrain.aside import Aside
@@ -55,6 +55,7 @@ class Brain:
         self._default = flow
         self._unnamed: Flow | None = None
         self._named: dict[str, Flow] = {}
+        self._twice: list[str] = []
 
     @property
     def memory(self) -> Store:
@@ -73,6 +74,8 @@ class Brain:
 
     def add_flow(self, flow: Flow, *, name: str = "") -> Flow:
         """Serves another flow: under `name`, or as the default. The flow itself, to go on with."""
+        if name in self._named:
+            self._twice.append(name)
         if name:
             self._named[name] = flow
         else:
@@ -107,8 +110,13 @@ class Brain:
 
     def faults(self, settings: Settings | None = None) -> tuple[str, ...]:
         """All that is wrong with the wiring, a sentence each with its place and remedy."""
-        compiled = self.compiled(settings or Settings.read())
-        return tuple(fault for flow in compiled.values() for fault in flow.faults) if compiled else (_NO_FLOW,)
+        return self._faults(self.compiled(settings or Settings.read()))
+
+    def _faults(self, compiled: Mapping[str, Compiled]) -> tuple[str, ...]:
+        if not compiled:
+            return (_NO_FLOW,)
+        twice = (f"two flows are named `{name}`, so one could never answer: rename one" for name in self._twice)
+        return (*twice, *(fault for flow in compiled.values() for fault in flow.faults))
 
     def program(self, settings: Settings | None = None) -> Program:
         """The brain built: what an engine executes.
@@ -116,7 +124,7 @@ class Brain:
         Raises `WiringError` with every fault of the wiring.
         """
         compiled = self.compiled(settings or Settings.read())
-        faults = tuple(fault for flow in compiled.values() for fault in flow.faults) if compiled else (_NO_FLOW,)
+        faults = self._faults(compiled)
         if faults:
             raise WiringError(*faults)
         return Program(compiled, tracers=self.trace, budget=self.budget)

@@ -15,7 +15,7 @@ FAST = [
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],
     ["mypy"],
-    ["pytest", "-q", "-m", "not slow"],
+    ["pytest", "-q", "-m", "not slow", "-n", "auto"],
 ]
 SLOW = [["pytest", "-q", "-m", "slow"]]
 

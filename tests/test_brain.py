@@ -25,6 +25,14 @@ def test_the_flow_that_a_brain_is_made_with_is_the_default() -> None:
     assert [brain.route(name) for name in ("main", "c", "", "gpt-9")] == ["main", "c", "main", "main"]
 
 
+def test_two_flows_of_one_name_are_a_fault() -> None:
+    brain = Brain("main", A)
+    brain.add_flow(B, name="b")
+    brain.add_flow(C, name="b")
+
+    assert brain.faults() == ("two flows are named `b`, so one could never answer: rename one",)
+
+
 def test_a_strict_brain_refuses_a_model_that_it_does_not_have() -> None:
     brain = Brain("main", A, strict_models=True)
 

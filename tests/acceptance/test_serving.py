@@ -222,7 +222,6 @@ def test_a_client_that_does_not_stream_gets_one_document(path: str) -> None:
     assert "Content-Length" in response.headers
 
 
-@pytest.mark.xfail(strict=True, reason="`Brain.add_flow` takes the place of a flow of the same name without a word")
 def test_two_flows_of_one_name_are_told() -> None:
     brain = Brain("b", Flow(model=FixedModel("x")))
     brain.add_flow(Flow(model=FixedModel("first")), name="twice")

@@ -11,7 +11,9 @@ from bigbrain.flows import Flow
 from bigbrain.settings import Settings
 
 FOLDER = Path(__file__).resolve().parents[2] / "samples"
-NAMES = sorted(path.stem for path in (*FOLDER.glob("*.py"), *FOLDER.glob("*/")) if path.stem.isidentifier())
+NAMES = sorted(
+    [path.stem for path in FOLDER.glob("*.py")] + [path.parent.name for path in FOLDER.glob("*/__init__.py")],
+)
 
 
 class EverySample(Brain):
