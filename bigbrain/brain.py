@@ -6,7 +6,6 @@ reports all faults of the wiring at once.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -51,7 +50,6 @@ class Brain:
         self.strict_models = strict_models
         self._memory = memory
         self.models = Models()
-        self.created = int(time.time())
         self._default = flow
         self._unnamed: Flow | None = None
         self._named: dict[str, Flow] = {}

@@ -35,6 +35,10 @@ class Reception:
         self.runs = runs
         self.hub = hub
 
+    def served(self) -> dict[str, int]:
+        """Every flow that is served, the default first, with the second since 1970 in which this deployment first did."""
+        return self.runs.store.first_served(list(self.brain.flows))
+
     @contextmanager
     def receive(self, request: Request, run_id: str, now: float) -> Iterator[Begun]:
         """Starts a run for a request and follows it while the block runs; leaving the block leaves the run alone.

@@ -17,7 +17,7 @@ all of bigbrain into gunicorn's first process, before gevent has replaced the bl
 CELERY = ("celery", "-q", "-A", "workers:app")
 """`-q`: without the banner."""
 
-THREADS = 200
+THREADS = 500
 """Steps that one worker carries at a time; they wait for models, so threads cost little."""
 
 WORKER = (

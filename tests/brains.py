@@ -9,9 +9,10 @@ stages      three flows in two stages, then one in the background
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Generator
 
-from bigbrain import Brain, Chat, FixedModel, Flow, Model, Turn, agent, respond
+from bigbrain import All, Brain, Chat, FixedModel, Flow, Model, Select, Turn, agent, respond
 from bigbrain.events import Event
 from bigbrain.messages import Request
 from bigbrain.models import connect
@@ -40,6 +41,19 @@ class Relay:
 @agent
 def nothing(turn: Turn, chat: Chat) -> None:
     """Does nothing."""
+
+
+@agent(selects=("left", "right"))
+def choose(turn: Turn, chat: Chat) -> None:
+    """Goes where the client says."""
+    turn.select(turn.last.text)
+
+
+@agent
+def where(turn: Turn, chat: Chat) -> None:
+    """Says which process it runs in, once there is another one that could."""
+    time.sleep(0.2)
+    turn.reply(str(os.getpid()))
 
 
 @agent(cpu=True)
@@ -71,3 +85,15 @@ brain.add_flow(
 )
 brain.add_flow(hops(20), name="hops")
 brain.add_flow(Flow(think).named("think"), name="cpu")
+brain.add_flow(
+    Flow(choose)
+    >> Select(
+        Flow(model=FixedModel("left")).named("left"), (Flow(nothing) >> Flow(model=FixedModel("right"))).named("right")
+    )
+    >> respond,
+    name="choice",
+)
+brain.add_flow(
+    All(Flow(where), Flow(where), Flow(where), spread=True) >> respond,
+    name="spread",
+)

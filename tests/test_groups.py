@@ -11,6 +11,7 @@ from bigbrain.agents import Agent, agent
 from bigbrain.brain import Brain
 from bigbrain.budgets import Budget
 from bigbrain.chat import Chat
+from bigbrain.checkpoints import Checkpoint
 from bigbrain.errors import ModelBusy, WiringError
 from bigbrain.events import Event, Opened, replay
 from bigbrain.flows import All, Flow, Group, Notify, One, Select, respond
@@ -450,6 +451,60 @@ def test_only_the_winners_selection_counts() -> None:
 
     assert answer(flow) == "w\n\ntalked"
     won.set()
+
+
+# Checkpoints
+
+HEARD = Checkpoint("heard")
+
+
+def test_an_agent_waits_until_another_has_reached_a_checkpoint_in_every_run_anew() -> None:
+    order: list[str] = []
+
+    @agent
+    def first(turn: Turn, chat: Chat) -> None:
+        order.append("first")
+        turn.reach(HEARD)
+
+    @agent
+    def second(turn: Turn, chat: Chat) -> None:
+        turn.wait_for(HEARD)
+        order.append("second")
+        turn.reply("done")
+
+    with living(Brain("b", Flow(second, first) >> respond)) as house:
+        answers = [house.ask("go").text for _ in range(3)]
+
+    assert answers == ["done"] * 3
+    assert order == ["first", "second"] * 3
+
+
+def test_a_checkpoint_stays_reached_for_the_later_flows_of_its_run_only() -> None:
+    @agent
+    def reach(turn: Turn, chat: Chat) -> None:
+        if turn.last.text == "reach":
+            turn.reach(HEARD)
+
+    @agent
+    def wait(turn: Turn, chat: Chat) -> None:
+        turn.wait_for(HEARD, timeout=0.05)
+        turn.reply("there")
+
+    with living(Brain("b", Flow(reach) >> Flow(wait))) as house:
+        assert house.ask("reach").text == "there"
+        assert house.fail("do not").code == "run_failed"
+
+
+def test_waiting_ends_when_the_other_agent_fails() -> None:
+    @agent
+    def fail(turn: Turn, chat: Chat) -> None:
+        raise ValueError("never gets there")
+
+    @agent
+    def wait(turn: Turn, chat: Chat) -> None:
+        turn.wait_for(HEARD)
+
+    assert code(Flow(wait, fail)) == "handler_failed"
 
 
 # Group

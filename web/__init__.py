@@ -51,7 +51,7 @@ def create_app(
     app.register_error_handler(Exception, failures.write_exception)
     app.register_blueprint(openai.routes(endpoints))
     app.register_blueprint(anthropic.routes(endpoints))
-    app.register_blueprint(models.routes(reception.brain))
+    app.register_blueprint(models.routes(reception))
     app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
     app.register_blueprint(diagnostics.routes(client))
     app.register_blueprint(metrics.routes(meters, reception.hub.store, reception.runs.queue.names))

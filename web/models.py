@@ -5,37 +5,38 @@ Source: OpenAI API reference, "Models"; Anthropic API reference, "Models".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from flask import Blueprint, Response, jsonify, request
 
-from bigbrain.brain import Brain
 from bigbrain.errors import NotFound, WireError
 from bigbrain.messages import JSON
+from bigbrain.reception import Reception
 from web.protocols import MESSAGES, protocol_of
 
 PAGE = 20
 LONGEST_PAGE = 1000
 
 
-def routes(brain: Brain) -> Blueprint:
+def routes(reception: Reception) -> Blueprint:
     """`/v1/models` and `/v1/models/{id}`; an id may hold slashes."""
     blueprint = Blueprint("models", __name__)
 
     @blueprint.get("/v1/models")
     def models() -> Response:
-        names = tuple(brain.flows)
+        served = reception.served()
         if protocol_of(request) is MESSAGES:
-            return jsonify(_write_page(names, brain.created))
-        return jsonify(object="list", data=[_write_openai(name, brain.created) for name in names])
+            return jsonify(_write_page(served))
+        return jsonify(object="list", data=[_write_openai(name, created) for name, created in served.items()])
 
     @blueprint.get("/v1/models/<path:name>")
     def model(name: str) -> Response:
-        if name not in brain.flows:
+        served = reception.served()
+        if name not in served:
             raise NotFound(f"there is no model `{name[:200]}`; `/v1/models` lists those there are", param="model")
         write = _write_anthropic if protocol_of(request) is MESSAGES else _write_openai
-        return jsonify(write(name, brain.created))
+        return jsonify(write(name, served[name]))
 
     return blueprint
 
@@ -61,8 +62,9 @@ def _write_anthropic(name: str, created: int) -> dict[str, JSON]:
     }
 
 
-def _write_page(names: Sequence[str], created: int) -> dict[str, JSON]:
+def _write_page(served: Mapping[str, int]) -> dict[str, JSON]:
     """One page of the list. The SDKs ask for pages as long as there are more, so the cursor has to be honoured."""
+    names = tuple(served)
     limit = _read_limit()
     after, before = _read_place(names, "after_id"), _read_place(names, "before_id")
     first = 0 if after is None else after + 1
@@ -70,7 +72,7 @@ def _write_page(names: Sequence[str], created: int) -> dict[str, JSON]:
     backwards = before is not None and after is None
     page = names[max(first, last - limit) : last] if backwards else names[first : min(last, first + limit)]
     return {
-        "data": [_write_anthropic(name, created) for name in page],
+        "data": [_write_anthropic(name, served[name]) for name in page],
         "has_more": len(page) < last - first,
         "first_id": page[0] if page else None,
         "last_id": page[-1] if page else None,

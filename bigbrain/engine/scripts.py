@@ -52,6 +52,16 @@ local function close(id, status, now, ttl)
 end
 """
 
+SERVE = """
+-- ARGV: names.  The second in which each was first named here.
+local out, now = {}, redis.call('TIME')[1]
+for _, name in ipairs(ARGV) do
+  redis.call('HSETNX', 'bb:served', name, now)
+  out[#out + 1] = redis.call('HGET', 'bb:served', name)
+end
+return out
+"""
+
 START = (
     _HEAD
     + """

@@ -87,6 +87,7 @@ class RunStore:
         self.grace = grace
         self.kept = kept
         self._start = client.register_script(scripts.START)
+        self._serve = client.register_script(scripts.SERVE)
         self._claim = client.register_script(scripts.CLAIM)
         self._renew = client.register_script(scripts.RENEW)
         self._append = client.register_script(scripts.APPEND)
@@ -98,6 +99,10 @@ class RunStore:
         self._follow = client.register_script(scripts.FOLLOW)
         self._read = client.register_script(scripts.READ)
         self._load = client.register_script(scripts.LOAD)
+
+    def first_served(self, names: Sequence[str]) -> dict[str, int]:
+        """When each flow was first served by any process here, in seconds since 1970; a new one is served now."""
+        return dict(zip(names, map(int, self._serve(args=list(names))), strict=True))
 
     def start(self, run: NewRun, follower: str = "") -> bool:
         """Puts a run on record, its first step unclaimed; False when the id is taken."""

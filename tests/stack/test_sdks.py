@@ -206,9 +206,27 @@ def test_work_that_keeps_a_processor_busy_runs_in_its_own_worker(chat: openai.Op
     assert chat.chat.completions.create(model="cpu", messages=hi()).choices[0].message.content == "499500"
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_choice_decides_which_steps_the_workers_get(chat: openai.OpenAI, side: str) -> None:
+    assert chat.chat.completions.create(model="choice", messages=hi(side)).choices[0].message.content == side
+
+
+def test_a_choice_that_is_not_there_is_an_error_and_no_misroute(chat: openai.OpenAI) -> None:
+    with pytest.raises(openai.InternalServerError) as wrong:
+        chat.chat.completions.create(model="choice", messages=hi("up"))
+
+    assert wrong.value.code == "select_error"
+
+
+def test_the_members_of_a_spread_group_come_together_from_several_workers(chat: openai.OpenAI) -> None:
+    said = chat.chat.completions.create(model="spread", messages=hi()).choices[0].message.content or ""
+
+    assert len(said.split("\n\n")) == 3
+
+
 def test_the_models_are_listed_for_both_sdks(chat: openai.OpenAI, claude: anthropic.Anthropic) -> None:
-    assert [model.id for model in chat.models.list()] == ["relay", "stages", "hops", "cpu"]
-    assert [model.id for model in claude.models.list()] == ["relay", "stages", "hops", "cpu"]
+    assert [model.id for model in chat.models.list()] == ["relay", "stages", "hops", "cpu", "choice", "spread"]
+    assert [model.id for model in claude.models.list()] == ["relay", "stages", "hops", "cpu", "choice", "spread"]
     assert chat.models.retrieve("stages").id == claude.models.retrieve("stages").id == "stages"
 
 
