@@ -27,6 +27,9 @@ from bigbrain.replies import Reply
 from bigbrain.rounds import Tools, answer
 from bigbrain.run import Run
 
+CUT = ("length", "context", "filter")
+"""Why an answer ended whose last call may be half a call: none of its calls is run, and it is the loop's answer."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
@@ -67,7 +70,7 @@ class Loop:
             with closing(self.ask(choice)) as reply:
                 yield from voice.hear(reply.events())
                 response = reply.response
-            if not response.calls or voice.handed:
+            if not response.calls or voice.handed or response.stop in CUT:
                 yield from voice.settle(last=True)
                 yield Finished(response.stop or "end", response.usage, response.stop_sequence, response.vendor)
                 return

@@ -257,9 +257,12 @@ class Turn:
     def call(self, *calls: ToolCall) -> None:
         """Asks the client to run tools. They leave with the turn's last reply, or as a message of their own without one.
 
-        A later flow may still answer them; then the client hears nothing of them.
+        A later flow may still answer them; then the client hears nothing of them. A call without an id gets one.
         """
-        self._calls += calls
+        for call in calls:
+            number = len(self._calls)
+            made = hashlib.sha256(f"{self.idempotency_key}\0{number}".encode()).hexdigest()[:24]
+            self._calls.append(call if call.id else replace(call, id=f"call_{made}"))
 
     def record(self, text: str) -> None:
         """Puts a text that the client gets, or has got, on the conversation; an empty one is none."""

@@ -12,18 +12,15 @@ from bigbrain.models import Askable, Asks, Model, ModelRef, Models
 from bigbrain.models.fallbacks import Fallbacks
 from bigbrain.models.registry import in_line
 from bigbrain.settings import Settings
-from bigbrain.trace import Tracer
 
 Cast: TypeAlias = Asks | Mapping[str, Asks]
 """What answers for every model of a brain, or what answers for each, by the models' names."""
 
 
-def cast(brain: Brain, models: Cast | None, settings: Settings, *tracers: Tracer) -> Brain:
-    """The same brain, its models played by others, heard by more tracers; the brain itself stays as it is."""
+def cast(brain: Brain, models: Cast, settings: Settings) -> Brain:
+    """The same brain, its models played by others; the brain itself stays as it is."""
     played = copy(brain)
-    played.trace = (*brain.trace, *tracers)
-    if models is not None:
-        played.models = _Played(brain.models, models, settings)
+    played.models = _Played(brain.models, models, settings)
     return played
 
 

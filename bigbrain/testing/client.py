@@ -60,18 +60,18 @@ class Client:
     ) -> None:
         """models: who answers for every model of the brain, or for each under its name; by default they themselves.
 
-        settings: in the place of the environment, of which nothing is read. server: a Redis to use, by default
-        one of its own in this process. now: the time at which requests come, such as a `Clock`'s.
-        crash_at: a step as for the method of that name. patience: seconds after which an answer or
-        a run is given up.
+        settings: in the place of the environment, of which nothing is read; only `brain.memory` is what it is without
+        a client, so give the brain a `MemStore`. server: a Redis to use, by default one of its own in this process.
+        now: the time at which requests come, such as a `Clock`'s. crash_at: a step as for the method of that name.
+        patience: seconds after which an answer or a run is given up.
 
         Raises `WiringError` with every fault of the brain's wiring.
         """
         settings = settings or Settings()
-        self._heard = _Heard()
-        played = cast(brain, models, settings, self._heard)
+        played = brain if models is None else cast(brain, models, settings)
         program = played.program(settings)
-        self._tracers = played.trace
+        self._heard = _Heard()
+        program.listen(self._heard)
         self._patience = patience
         self._now = now
         self._ids = (f"run-{number}" for number in count(1))
@@ -83,7 +83,7 @@ class Client:
         self._mortal = Mortal(program, store, played.compiled(settings))
         if crash_at:
             self.crash_at(crash_at)
-        self.engine = Engine(Traced(self._mortal, played.trace), runs)
+        self.engine = Engine(Traced(self._mortal, program.tracers), runs)
         """Who executes the steps."""
         self._queue.attach(self.engine, every=WAKE)
         self.reception = Reception(brain, program, runs, Hub(store))
@@ -113,7 +113,7 @@ class Client:
     def _follow(self, request: Request, run_id: str) -> list[Event]:
         until = time.monotonic() + self._patience
         with self.reception.receive(request, run_id, self._now()) as (started, follower):
-            trail = Trail(self._tracers, run=run_id, flow=started.model)
+            trail = Trail(self.reception.program.tracers, run=run_id, flow=started.model)
             trail.tell("run.start", model=request.model, stream=request.stream)
             events: list[Event] = [started]
             while not follower.over:
@@ -141,7 +141,9 @@ class Client:
 
     def trace(self, run_id: str) -> list[TraceEvent]:
         """What was told of a run so far, in order."""
-        return [event for event in self._heard.events if event.run == run_id]
+        events = [event for event in self._heard.events if event.run == run_id]
+        # a worker may be quicker to tell of the first step than we are to tell that the run has begun
+        return sorted(events, key=lambda event: event.kind != "run.start")
 
     def crash_at(self, step: str, *, times: int = 1, done: bool = False) -> None:
         """Has the worker die the next `times` that it comes to a step.

@@ -189,7 +189,6 @@ def test_b03_calls_that_end_with_stop_are_run(provider: Provider) -> None:
         assert reply.text == "rain"
 
 
-@pytest.mark.xfail(strict=True, reason="`Loop.events` settles a round although its answer was cut by the token limit")
 @PROVIDERS
 @pytest.mark.parametrize("arguments", ['{"c":"Os', ""])
 def test_b03_a_call_that_the_limit_cut_is_not_run_and_the_answer_keeps_its_end(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from bigbrain import Brain, Chat, FixedModel, Flow, Request, ToolCall, Turn, agent, respond
+from bigbrain import Brain, Chat, FixedModel, Flow, Request, ToolCall, Turn, Usage, agent, respond
 from bigbrain.errors import ModelBusy, WiringError
 from bigbrain.messages import ForcedTool
 from bigbrain.testing import Breaks, Says, ScriptedModel
@@ -170,7 +170,7 @@ def test_openai_has_the_models_words_live() -> None:
             if b"begun" in chunks:
                 heard.set()
 
-    deltas = [json.loads(frame.data)["choices"][0]["delta"] for frame in sse.read([chunks]) if b"[DONE]" != frame.data]
+    deltas = [json.loads(frame.data)["choices"][0]["delta"] for frame in sse.read([chunks]) if frame.data != b"[DONE]"]
     assert [delta["content"] for delta in deltas if delta.get("content")] == ["begun", " and done"]
 
 
@@ -228,6 +228,15 @@ def test_two_flows_of_one_name_are_told() -> None:
     brain.add_flow(Flow(model=FixedModel("second")), name="twice")
 
     assert any("twice" in fault for fault in brain.faults())
+
+
+@pytest.mark.parametrize(("options", "usages"), [({}, 0), ({"stream_options": {"include_usage": True}}, 1)])
+def test_openais_stream_has_usage_only_when_it_was_asked_for(options: dict[str, Any], usages: int) -> None:
+    model = ScriptedModel(Says("hi", usage=Usage(7, 3)))
+    data = [frame.data for frame in frames(posted(Brain("b", Flow(model=model)), CHAT, stream=True, **options))]
+    told = [one["usage"] for one in map(json.loads, data[:-1]) if one.get("usage")]
+
+    assert [usage["total_tokens"] for usage in told] == [10] * usages
 
 
 # 8.10

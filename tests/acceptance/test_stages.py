@@ -143,7 +143,9 @@ def test_a_client_that_streams_and_one_that_waits_get_the_same_text_where_the_se
         turn.reply("replied")
 
     member = (saying("in a member") >> respond >> saying("after it")).named("m")
-    flow = saying("earlier") >> Flow(both) >> respond >> Select(member, default="m") >> claiming("x", streams) >> respond
+    flow = (
+        saying("earlier") >> Flow(both) >> respond >> Select(member, default="m") >> claiming("x", streams) >> respond
+    )
     with Client(Brain("b", flow)) as client:
         got = client.chat("go")
 

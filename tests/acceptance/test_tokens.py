@@ -47,7 +47,9 @@ def test_one_counts_what_a_stopped_loser_had_spent() -> None:
         assert spent.wait(PATIENCE)
         turn.reply(chat.ask("x"))
 
-    with Client(Brain("b", One(Flow(loser, model=costs(10, 1)), Flow(winner, model=costs(20, 2))) >> respond)) as client:
+    with Client(
+        Brain("b", One(Flow(loser, model=costs(10, 1)), Flow(winner, model=costs(20, 2))) >> respond)
+    ) as client:
         assert client.chat("go").usage == Usage(30, 3)
     decided.set()
 

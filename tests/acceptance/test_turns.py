@@ -135,7 +135,9 @@ def test_an_agent_with_a_schema_gives_its_author_a_value_end_to_end(provider: Pr
 
     with Upstream() as up:
         base_url = up.openai if provider == "openai" else up.anthropic
-        up.script(Answer(tokens=('{"intent":"garden",', '"reason":"x"}')), Answer(tokens=('{"intent":"talk","reason":"hi"}',)))
+        up.script(
+            Answer(tokens=('{"intent":"garden",', '"reason":"x"}')), Answer(tokens=('{"intent":"talk","reason":"hi"}',))
+        )
         model = Model("scripted", provider=provider, base_url=base_url, api_key="k", retries=0)
         with Client(Brain("b", Flow(router, model=model))) as client:
             text = client.chat("hello").text
@@ -170,7 +172,6 @@ def test_a_turn_has_spent_the_running_sum_of_its_questions_and_nothing_outside()
     assert Turn((), run=Run(), answer=None, last=True).spent == Usage()
 
 
-@pytest.mark.xfail(strict=True, reason="`Turn.call` gives no ids, and `Answer.finish` drops all but the first of one id")
 def test_a_call_that_an_author_makes_reaches_the_client_under_an_id() -> None:
     @agent
     def calls(turn: Turn, chat: Chat) -> None:
