@@ -8,6 +8,7 @@ one that waits read the same. A model's answer that is relayed keeps its own par
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from bigbrain.events import Closed, Delta, Event, Finished, Opened
 from bigbrain.messages import Message, Stop, Text, ToolCall, Usage, Vendor
+from bigbrain.wire.pairing import fresh_id
 
 BETWEEN = "\n\n"
 """What stands between the texts of two messages of one answer."""
@@ -155,12 +157,17 @@ class Answer:
         self.emit(Opened(index, part))
 
     def finish(self, owed: Iterable[ToolCall], usage: Usage) -> None:
-        """Ends the answer with the calls that the client is to answer and has not got yet."""
+        """Ends the answer with the calls that the client is to answer and has not got yet.
+
+        Calls of different turns may have one id, which the client could not tell apart: later ones get another.
+        """
+        had = Counter(self.given.calls)
         for call in owed:
-            if call.id in self.given.calls:
+            if had[call.id]:
+                had[call.id] -= 1
                 continue
-            index = self.given.parts
-            self._opened(Opened(index, replace(call, arguments="")), index)
+            index, id = self.given.parts, fresh_id(call.id, set(self.given.calls))
+            self._opened(Opened(index, replace(call, id=id, arguments="")), index)
             if call.arguments:
                 self.emit(Delta(index, call.arguments))
             self.end_part(index)

@@ -341,3 +341,15 @@ def test_the_environments_model_is_asked_where_a_brain_names_none() -> None:
 
     assert "text:from the environment" in tree
     assert Brain("b", Flow()).faults(settings) == ()
+
+
+def test_two_calls_of_one_id_reach_the_client_as_two() -> None:
+    @agent
+    def calls(turn: Turn, chat: Chat) -> None:
+        turn.call(ToolCall("x", "read", '{"n":1}'), ToolCall("x", "read", '{"n":2}'))
+
+    with living(Brain("b", Flow(calls) >> saying("then") >> respond)) as house:
+        answer = house.ask("go")
+
+    assert [call.arguments for call in answer.calls] == ['{"n":1}', '{"n":2}']
+    assert len({call.id for call in answer.calls}) == 2
