@@ -68,6 +68,13 @@ class Writing:
         """Ends the text; the whole of it."""
         if not self.closed and self._answer is not None and self._index >= 0:
             self._answer.end_part(self._index)
+        return self.break_off()
+
+    def break_off(self) -> str:
+        """Ends the text where its source broke off; what there is of it.
+
+        Its part stays open until something else is given or the turn ends, so that another attempt can go on with it.
+        """
         self.closed = True
         return "".join(self._pieces)
 
@@ -111,34 +118,36 @@ class Answer:
         """Gives a model's answer part by part as it comes: thinking, text and, if wanted, calls.
 
         A text opens with its first piece, so that none is empty. What the events' source raises is
-        raised here, with what came before it given and its part closed.
+        raised here, with what came before it given; the part that was being given stays open as in `Writing.break_off`.
         """
         self.catch_up()
         between = BETWEEN if self.given.text else ""
         text: Opened | None = None
-        try:
-            for event in events:
-                match event:
-                    case Opened():
-                        text = event if isinstance(event.part, Text) else None
-                        if text is None and (calls or not isinstance(event.part, ToolCall)):
-                            self._opened(event, self.given.parts)
-                    case Delta() if text is not None:
-                        _check_text(event.text)
-                        self._opened(text, self.given.parts)
-                        self.emit(Delta(self._open, between + event.text))
-                        text, between = None, ""
-                    case Delta() if self._open >= 0:
-                        self.emit(Delta(self._open, event.text))
-                    case Closed() if self._open >= 0:
-                        self.end_part(self._open, event.vendor)
-                    case Finished():
-                        self.given = replace(self.given, stop=event.stop, stop_sequence=event.stop_sequence)
-                    case _:
-                        pass
-        finally:
-            if self._open >= 0:
-                self.end_part(self._open)
+        for event in events:
+            match event:
+                case Opened():
+                    text = event if isinstance(event.part, Text) else None
+                    if text is None and (calls or not isinstance(event.part, ToolCall)):
+                        self._opened(event, self.given.parts)
+                case Delta() if text is not None:
+                    _check_text(event.text)
+                    self._opened(text, self.given.parts)
+                    self.emit(Delta(self._open, between + event.text))
+                    text, between = None, ""
+                case Delta() if self._open >= 0:
+                    self.emit(Delta(self._open, event.text))
+                case Closed() if self._open >= 0:
+                    self.end_part(self._open, event.vendor)
+                case Finished():
+                    self.given = replace(self.given, stop=event.stop, stop_sequence=event.stop_sequence)
+                case _:
+                    pass
+        self.settle()
+
+    def settle(self) -> None:
+        """Closes the part that is open, if any."""
+        if self._open >= 0:
+            self.end_part(self._open)
 
     def end_part(self, index: int, vendor: Vendor | None = None) -> None:
         """Closes the part that is open."""
@@ -146,6 +155,7 @@ class Answer:
         self.emit(Closed(index, vendor or {}))
 
     def _opened(self, event: Opened, index: int) -> None:
+        self.settle()
         self._open = index
         part = event.part
         self.given = replace(

@@ -21,7 +21,7 @@ from bigbrain.agents import Agent
 from bigbrain.budgets import Budget
 from bigbrain.engine.plan import Fork, Item, Mark, Plan, Step
 from bigbrain.errors import WiringError
-from bigbrain.flows import Acting, Chained, Flow, How, Notifying, Responding, Selecting, Together, id_of
+from bigbrain.flows import Acting, Chained, Durability, Flow, How, Notifying, Responding, Selecting, Together, id_of
 from bigbrain.models import Askable, Asks, Model, ModelRef, Models, connect
 from bigbrain.notices import Notice
 from bigbrain.settings import Settings
@@ -69,6 +69,7 @@ class Binding:
     work: Work
     flow: str
     budgets: tuple[tuple[str, Budget], ...] = ()
+    durability: Durability | None = None
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,14 @@ class _Place:
     names: tuple[str, ...]
     models: tuple[Askable | ModelRef, ...] = ()
     budgets: tuple[tuple[str, Budget], ...] = ()
+    durability: Durability | None = None
 
     def inside(self, flow: Flow, path: str) -> _Place:
         return _Place(
             (*self.names, flow.id) if flow.id else self.names,
             self.models if flow.model is None else (flow.model, *self.models),
             self.budgets if flow.budget is None else (*self.budgets, (path, flow.budget)),
+            flow.durability or self.durability,
         )
 
     def __str__(self) -> str:
@@ -177,18 +180,26 @@ class _Compiler:
             case Together():
                 yield self._together(flow.body, inside, path)
             case Notifying(notice):
-                self.bindings[path] = Binding(notice, str(inside))
-                yield Step(path, str(inside), (notice.name,), mute=True)
+                self.bindings[path] = Binding(notice, str(inside), durability=inside.durability)
+                yield Step(path, str(inside), (notice.name,), durable=inside.durability is not None, mute=True)
             case _:
                 assert_never(flow.body)
 
     def _acting(self, agents: Sequence[Agent], place: _Place, path: str) -> Step:
         solos = tuple(Solo(agent, self._model(agent, place, path)) for agent in agents)
-        self.bindings[path] = Binding(solos[0] if len(solos) == 1 else Team(solos), str(place), place.budgets)
+        self.bindings[path] = Binding(
+            solos[0] if len(solos) == 1 else Team(solos), str(place), place.budgets, place.durability
+        )
         exits = tuple(exit for agent in agents for exit in agent.selects)
         if exits:
             self.exits.append(_Exits(path, path, str(place), exits))
-        return Step(path, str(place), tuple(agent.name for agent in agents), cpu=any(agent.cpu for agent in agents))
+        return Step(
+            path,
+            str(place),
+            tuple(agent.name for agent in agents),
+            durable=place.durability is not None,
+            cpu=any(agent.cpu for agent in agents),
+        )
 
     def _fork(self, body: Selecting, place: _Place, path: str) -> Fork:
         members: dict[str, tuple[Item, ...]] = {}
@@ -215,11 +226,13 @@ class _Compiler:
         )
         for member in members:
             self.check_exits(Plan(member.items), path)
-        self.bindings[path] = Binding(Members(body.how, members, body.spread), str(place), place.budgets)
+        self.bindings[path] = Binding(
+            Members(body.how, members, body.spread), str(place), place.budgets, place.durability
+        )
         shape = msgspec.json.encode([member.items for member in members]).decode()
         names = tuple(agent for member in members for step in Plan(member.items).steps() for agent in step.agents)
         cpu = any(step.cpu for member in members for step in Plan(member.items).steps())
-        return Step(path, str(place), names, f"{body.how} {shape}", cpu=cpu)
+        return Step(path, str(place), names, f"{body.how} {shape}", place.durability is not None, cpu)
 
     def check_exits(self, plan: Plan, group: str = "") -> None:
         """Looks for the Select that takes what the agents of `plan` select; inside a group it may come after `group`."""

@@ -65,6 +65,16 @@ class Notifying:
 Body: TypeAlias = Acting | Chained | Responding | Selecting | Together | Notifying
 
 
+@dataclass(frozen=True)
+class Durability:
+    """How a flow survives; see `NamedFlow.durable`."""
+
+    retries: int
+    ttl: float | None
+    forward_compatible: bool
+    resume_on_reregister: bool
+
+
 class Flow:
     """Something that runs on a conversation and hands it on."""
 
@@ -87,6 +97,7 @@ class Flow:
         self._model = model
         self._id = ""
         self._budget = budget
+        self._durability: Durability | None = None
 
     @property
     def body(self) -> Body:
@@ -108,6 +119,11 @@ class Flow:
         """What may be spent on models in it."""
         return self._budget
 
+    @property
+    def durability(self) -> Durability | None:
+        """What was asked for with `durable`, if it was."""
+        return self._durability
+
     def named(self, id: str) -> NamedFlow:
         """The same flow under an id, by which people and other flows know it.
 
@@ -115,15 +131,15 @@ class Flow:
         """
         if not id or any(char in "/ \t\n" for char in id):
             raise WiringError(f"`{id}` is no id for a flow: it must not be empty nor have slashes or spaces in it")
-        return NamedFlow._of(self._body, self._model, id, self._budget)
+        return NamedFlow._of(self._body, self._model, id, self._budget, self._durability)
 
     def asking(self, model: Askable | ModelRef) -> Self:
         """The same flow with a model for all agents in it that name none."""
-        return self._of(self._body, model, self._id, self._budget)
+        return self._of(self._body, model, self._id, self._budget, self._durability)
 
     def within(self, budget: Budget) -> Self:
         """The same flow with a budget: once it is spent, no model is asked in it any more."""
-        return self._of(self._body, self._model, self._id, budget)
+        return self._of(self._body, self._model, self._id, budget, self._durability)
 
     def next(self, flow: Flow) -> Flow:
         """A chain: this flow, then `flow` on what this one made of the conversation."""
@@ -140,14 +156,44 @@ class Flow:
         model: Askable | ModelRef | None = None,
         id: str = "",
         budget: Budget | None = None,
+        durability: Durability | None = None,
     ) -> Self:
         flow = cls.__new__(cls)
-        flow._body, flow._model, flow._id, flow._budget = body, model, id, budget
+        flow._body, flow._model, flow._id, flow._budget, flow._durability = body, model, id, budget, durability
         return flow
 
 
 class NamedFlow(Flow):
-    """A flow with an id."""
+    """A flow with an id, which may be made durable."""
+
+    def durable(
+        self,
+        *,
+        retries: int = 0,
+        ttl: float | None = None,
+        forward_compatible: bool = False,
+        resume_on_reregister: bool = False,
+    ) -> NamedFlow:
+        """The same flow, which survives the death of its worker: it goes on elsewhere from its last completed step.
+
+        retries: how often a step of it that fails is run again, after 1, 2, 4 … seconds. ttl: seconds after which a
+        run with it that is not over is given up. forward_compatible: a run that was begun before the brain's structure
+        was changed goes on all the same, as far as its next step still exists. resume_on_reregister: a run whose flow
+        is not served any more waits until it is, instead of ending with an error.
+
+        At least once, not exactly once: what a step did outside before it was lost is done again, but for finished
+        rounds of tool calls; `turn.idempotency_key` helps whoever is told twice. Raises `WiringError` for values that
+        cannot be meant.
+        """
+        if retries < 0 or (ttl is not None and ttl <= 0):
+            raise WiringError(f"`{self.id}.durable(retries={retries}, ttl={ttl})`: give 0 or more, and seconds above 0")
+        return self._of(
+            self._body,
+            self._model,
+            self._id,
+            self._budget,
+            Durability(retries, ttl, forward_compatible, resume_on_reregister),
+        )
 
 
 def _links(flow: Flow) -> tuple[Flow, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
@@ -25,6 +25,7 @@ from bigbrain.messages import Message
 from bigbrain.notices import Notice
 from bigbrain.racing import all_of, first_of
 from bigbrain.run import Run
+from bigbrain.savepoints import Savepoints
 from bigbrain.scope import Scope
 from bigbrain.trace import Trail, code_of
 from bigbrain.turns import Turn
@@ -60,8 +61,14 @@ class Stand:
 class Performer:
     """Plays the work of one plan within one step; keeps what is spent under each budget."""
 
-    def __init__(self, bindings: Mapping[str, Binding], purse: Purse, spent: Mapping[str, Spent]) -> None:
-        """purse: the whole run's. spent: what earlier steps spent, by the paths of the flows with budgets."""
+    def __init__(
+        self, bindings: Mapping[str, Binding], purse: Purse, spent: Mapping[str, Spent], savepoints: Savepoints
+    ) -> None:
+        """purse: the whole run's. spent: what earlier steps spent, by the paths of the flows with budgets.
+
+        savepoints: what earlier attempts of this step have put by.
+        """
+        self._savepoints = savepoints
         self._bindings = bindings
         self._purse = purse
         self._before = spent
@@ -109,8 +116,8 @@ class Performer:
             case _:
                 assert_never(work)
 
-    @staticmethod
-    def _solo(solo: Solo, run: Run, stand: Stand) -> Played:
+    def _solo(self, solo: Solo, run: Run, stand: Stand, number: int = 0) -> Played:
+        run = replace(run, rounds=self._savepoints.rounds(f"{run.path}#{number}"))
         turn = Turn(
             stand.conversation if stand.shared else tuple(stand.conversation),
             run=run,
@@ -130,16 +137,19 @@ class Performer:
     def _team(self, solos: Sequence[Solo], run: Run, stand: Stand) -> Played:
         """All turns at once, each on the conversation as it was; their messages in the order of the agents."""
 
-        def turn(solo: Solo, scope: Scope) -> Played:
+        def turn(number: int, scope: Scope) -> Played:
             own = Stand(Conversation(tuple(stand.conversation)), selected=stand.selected)
-            return self._solo(solo, run.inside(path=run.path, scope=scope), own)
+            return self._solo(solos[number], run.inside(path=run.path, scope=scope), own, number)
 
-        return merged(all_of(run.scope, [(solo.agent.name, partial(turn, solo)) for solo in solos]))
+        turns = [(solo.agent.name, partial(turn, number)) for number, solo in enumerate(solos)]
+        return merged(all_of(run.scope, turns))
 
     def _members(self, group: Members, run: Run, stand: Stand) -> Played:
         before = tuple(stand.conversation)
         # a group inside a group talks to all that are in the outer one
         common = stand.conversation if stand.shared else Conversation(before)
+        if group.how == "group":
+            self._recall(run.path, common)
 
         def member(member: Member, scope: Scope) -> Played:
             shared = group.how == "group"
@@ -171,13 +181,31 @@ class Performer:
             if way.path == END:
                 return Played(tuple(made), selected if selected != stand.selected else None)
             run.scope.check()
-            played = self.play(way.path, run, Stand(stand.conversation, selected=selected, shared=stand.shared))
+            played = self._played_before(way.path, run, shared=stand.shared)
+            if played is None:
+                played = self.play(way.path, run, Stand(stand.conversation, selected=selected, shared=stand.shared))
+                self._savepoints.flow_ended(way.path, played.made, played.selected)
             made += played.made
             if not played.heard:
                 for message in played.made:
                     stand.conversation.add(message)
             selected = played.selected or selected
             way = _after(partial(plan.after, way.path, selected))
+
+    def _played_before(self, path: str, run: Run, *, shared: bool) -> Played | None:
+        """What a member's flow came to in an earlier attempt of this step, if it ended there."""
+        saved = self._savepoints.flows.get(path)
+        if saved is None:
+            return None
+        run.trail.at(flow=self._bindings[path].flow, path=path).tell("cached")
+        return Played(saved.messages, saved.selected, heard=shared)
+
+    def _recall(self, path: str, conversation: Conversation) -> None:
+        """Adds what the members of a group said in an earlier attempt, in the order in which they did."""
+        for saved in self._savepoints.flows.values():
+            if saved.place.startswith(f"{path}/"):
+                for message in saved.messages:
+                    conversation.add(message)
 
     @staticmethod
     def _notify(notice: Notice, run: Run, conversation: Sequence[Message]) -> None:

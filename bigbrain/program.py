@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -21,7 +21,7 @@ from bigbrain.checkpoints import Barriers
 from bigbrain.compiling import Compiled, Members, Solo
 from bigbrain.conversations import Conversation
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
-from bigbrain.engine.records import Claim, Outcome
+from bigbrain.engine.records import END, Claim, Outcome, Terms
 from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
 from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError
@@ -30,7 +30,9 @@ from bigbrain.messages import Message, Request, unanswered
 from bigbrain.models import load
 from bigbrain.models.connection import Connection
 from bigbrain.performing import Performer, Played, Stand
+from bigbrain.resuming import Continuing
 from bigbrain.run import Run
+from bigbrain.savepoints import Savepoints
 from bigbrain.scope import Scope
 from bigbrain.spreading import played as played_by
 from bigbrain.spreading import runs_of, under_way
@@ -38,6 +40,9 @@ from bigbrain.states import RunState
 from bigbrain.trace import Tracer, Trail
 
 logger = logging.getLogger(__name__)
+
+LONGEST_PAUSE = 60.0
+"""Seconds before a step that failed is run again; they begin with 1 and double."""
 
 
 _state = msgspec.json.Decoder(RunState)
@@ -107,6 +112,29 @@ class Program:
                 if isinstance(model, Connection):
                     load(model.model.provider)
 
+    def terms(self, flow: str) -> Terms:
+        """How a run of this flow survives."""
+        compiled = self._flows[flow]
+        steps = {step.path: step for step in compiled.plan.steps()}
+        first = compiled.plan.first().path
+        kept = [binding.durability for binding in compiled.bindings.values() if binding.durability is not None]
+        return Terms(
+            durable=first in steps and steps[first].durable,
+            lasting=bool(kept),
+            ttl=min((durability.ttl for durability in kept if durability.ttl is not None), default=0.0),
+            patient=any(durability.resume_on_reregister for durability in kept),
+        )
+
+    def _again(self, step: _Step, error: BrainError) -> float | None:
+        """Seconds after which a step that failed is to run anew; None when it is not."""
+        flow = self._flows.get(step.claim.flow)
+        binding = flow.bindings.get(step.claim.path) if flow else None
+        durability = binding.durability if binding else None
+        if durability is None or isinstance(error, (RunCancelled, BrainChanged)):
+            return None
+        failures = step.claim.failures
+        return min(2.0**failures, LONGEST_PAUSE) if failures < durability.retries else None
+
     def fingerprint(self, flow: str) -> str:
         """The structure that a run of this flow is started with."""
         return self._prints[flow]
@@ -131,7 +159,7 @@ class Program:
         try:
             step = _opened(step)
             scope.check()
-            if self._prints.get(claim.flow) != claim.plan:
+            if self._prints.get(claim.flow) != claim.plan and not self._goes_on_changed(claim):
                 raise BrainChanged
             return self._perform(step)
         except BrainError as exc:
@@ -142,16 +170,25 @@ class Program:
             error.__cause__ = error.__cause__ or exc
             return self._failed(step, error)
 
+    def _goes_on_changed(self, claim: Claim) -> bool:
+        """Whether a run that was begun with another structure goes on: its flow wants that, and the step is there."""
+        flow = self._flows.get(claim.flow)
+        binding = flow.bindings.get(claim.path) if flow else None
+        return binding is not None and binding.durability is not None and binding.durability.forward_compatible
+
     def _perform(self, step: _Step) -> Outcome:
         claim, flow = step.claim, self._flows[step.claim.flow]
         work = flow.bindings[claim.path].work
         if isinstance(work, Members) and work.spread and under_way(claim.members):
-            members = runs_of(work, claim, step.state, step.messages)
+            durable = flow.bindings[claim.path].durability is not None
+            members = runs_of(work, claim, step.state, step.messages, durable=durable)
             return Outcome(next=claim.path, state=claim.state, members=members)
         plan = flow.plans[claim.path]
         # several at once would race for the client's ear
         answer = _live(step, plan) if isinstance(work, Solo) else None
-        performer = Performer(flow.bindings, step.own, step.state.spent)
+        durable = flow.bindings[claim.path].durability is not None
+        savepoints = Savepoints(claim.saved, step.tape.save if durable else None)
+        performer = Performer(flow.bindings, step.own, step.state.spent, savepoints)
         barriers = Barriers(step.state.reached)
         if claim.members:
             played = played_by(claim.members, step.state, lambda state: step.own.take(state.account))
@@ -170,6 +207,11 @@ class Program:
             last = not plan.speech_after(claim.path)
             played = performer.play(claim.path, run, Stand(conversation, answer, last, step.state.selected))
         step.scope.check()
+        if answer is not None and isinstance(answer.emit, Continuing):
+            answer.emit.end()
+            if answer.emit.diverged:
+                # the client has an error by now: what follows is not told it any more
+                step = replace(step, state=replace_struct(step.state, answered=True))
         return self._go_on(step, plan, played, answer, spent=performer.spent, reached=barriers.reached)
 
     def _go_on(
@@ -205,6 +247,7 @@ class Program:
             if complete:
                 ending.finish(unanswered(everything), step.purse.spent)
             given, told = ending.given, len(everything)
+        plans = self._flows[step.claim.flow].plans
         after = replace_struct(
             state,
             given=given,
@@ -218,17 +261,22 @@ class Program:
             state=msgspec.json.encode(after),
             messages=tuple(msgspec.json.encode(message) for message in made),
             events=tuple(events),
-            durable=False,
+            durable=way.path != END and plans[way.path].step(way.path).durable,
             answered=after.answered,
-            status="done" if self._flows[step.claim.flow].plans[step.claim.path].single else "running",
+            status="done" if plans[step.claim.path].single else "running",
             done=_record(step, "done"),
         )
 
-    @staticmethod
-    def _failed(step: _Step, error: BrainError) -> Outcome:
+    def _failed(self, step: _Step, error: BrainError) -> Outcome:
+        again = self._again(step, error)
         log = logger.info if isinstance(error, RunCancelled) else logger.warning
         log("run %s: step %s failed: %s", step.claim.run_id, step.claim.path, error, exc_info=error.__cause__)
         state = replace_struct(step.state, account=step.purse.account)
+        if again is not None:
+            step.trail.tell("retry", after=again, code=error.code)
+            return Outcome(
+                next=step.claim.path, state=msgspec.json.encode(state), again=again, done=_record(step, error.code)
+            )
         return Outcome(
             next=step.claim.path,
             state=msgspec.json.encode(state),
@@ -240,17 +288,24 @@ class Program:
         )
 
 
+def _emit(step: _Step) -> Callable[[Event], None]:
+    """Where what is told live goes; a later attempt goes on where the client is."""
+    if not step.claim.loose:
+        return step.tape.write
+    return Continuing.of(step.tape.write, step.claim.loose, step.state.given.parts)
+
+
 def _live(step: _Step, plan: Plan) -> Answer | None:
     """The answer, if this step may give to it live: a stage ends after it, or the whole run without any stage."""
     state, path = step.state, step.claim.path
     if state.answered:
         return None
     if plan.stage_ends_after(path):
-        return Answer(state.given, step.tape.write, step.messages[state.told :])
+        return Answer(state.given, _emit(step), step.messages[state.told :])
     if state.responded or plan.marks_after(path) or plan.speech_after(path):
         return None
     # without any stage the answer is what the last flow says, and the others' words are not part of it
-    return Answer(state.given, step.tape.write)
+    return Answer(state.given, _emit(step))
 
 
 def _untold(step: _Step, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Sequence[Message]:

@@ -1,29 +1,45 @@
-"""Where requests become runs: whoever serves a brain gives it requests here and follows the answers."""
+"""Where requests become runs: whoever serves a brain gives it requests here and follows the answers.
+
+One run answers one request, however often that is sent: a request under the id of a run
+that is under way joins it, under that of one that is complete it gets the same answer again,
+and under that of one that failed or was stopped it has it go on from its last step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from bigbrain.brain import Brain
 from bigbrain.engine.channels import Follower, Hub
+from bigbrain.engine.history import History
 from bigbrain.engine.records import NewRun
 from bigbrain.engine.runs import Runs
-from bigbrain.errors import Conflict
-from bigbrain.events import Started
+from bigbrain.errors import Busy, Conflict
+from bigbrain.events import Event, Started
+from bigbrain.identity import fingerprint
 from bigbrain.messages import Request
 from bigbrain.program import Program
 from bigbrain.states import RunState
 
+How: TypeAlias = Literal["started", "joined", "resumed", "replayed"]
+"""What a request did: started a run, joined one under way, had a failed one go on, got a complete answer again."""
+
+TRIES = 4
+"""How often a request looks at a run that is gone, or stopped, by the time it wants to join it."""
+STOPPING = 2.0
+"""Seconds that a run which is being stopped may take until it can go on for a client that has come back."""
+
 
 class Begun(NamedTuple):
-    """A run that has begun: the first event of its answer, and who follows the others."""
+    """An answer that begins: its first event, who follows the others, and what the request did."""
 
     started: Started
     follower: Follower
+    how: How
 
 
 class Reception:
@@ -34,24 +50,61 @@ class Reception:
         self.program = program
         self.runs = runs
         self.hub = hub
+        self.history = History(hub.store.client)
 
     def served(self) -> dict[str, int]:
         """Every flow that is served, the default first, with the second since 1970 in which this deployment first did."""
         return self.runs.store.first_served(list(self.brain.flows))
 
     @contextmanager
-    def receive(self, request: Request, run_id: str, now: float) -> Iterator[Begun]:
+    def receive(self, request: Request, run_id: str, now: float, *, scope: str = "") -> Iterator[Begun]:
         """Starts a run for a request and follows it while the block runs; leaving the block leaves the run alone.
 
-        now: seconds since 1970. Raises `Conflict` when the run id is taken.
+        When the id is that of a run for the same request, that one is followed from its beginning.
+
+        run_id: the id on record, such as an `Identity`'s key. now: seconds since 1970. scope: whose runs it is listed
+        among. Raises `Conflict` when the id is that of a run for another request, `Busy` when that run is being stopped
+        and does not end.
         """
         started = Started(run_id, self.brain.route(request.model), int(now))
+        run = self._run(request, started, scope)
         with self.hub.follow(run_id, seq=1) as follower:
-            if not self.runs.start(self._run(request, started), self.hub.channel):
-                raise Conflict(f"the run id `{run_id}` is taken; send the request under a new one")
-            yield Begun(started, follower)
+            for _ in range(TRIES):
+                if self.runs.start(run, self.hub.channel):
+                    begun: Begun | None = Begun(started, follower, "started")
+                else:
+                    begun = self._join(run, follower)
+                if begun is not None:
+                    break
+            else:
+                raise Busy("the run of this id is being stopped; try again", retry_after=1.0)
+            yield begun
 
-    def _run(self, request: Request, started: Started) -> NewRun:
+    def _join(self, run: NewRun, follower: Follower) -> Begun | None:
+        """The answer of a run that is there already; None when it is gone, or was about to be stopped."""
+        standing = self.history.join(run.id, run.fingerprint)
+        if standing is None:
+            return None
+        if standing.fingerprint != run.fingerprint:
+            raise Conflict("the run id is taken by another request; send this one under a new id")
+        if standing.complete:
+            return self._follow(standing.first, follower, "replayed")
+        if standing.over:
+            # of several that come at once, one has it go on and the others join
+            self.runs.retry(run.id)
+            return self._follow(standing.first, follower, "resumed")
+        if standing.stopping:
+            self.history.wait_over(run.id, STOPPING)
+            return None
+        return self._follow(standing.first, follower, "joined")
+
+    def _follow(self, first: Event, follower: Follower, how: How) -> Begun | None:
+        if not isinstance(first, Started):
+            return None
+        follower.post("again")
+        return Begun(first, follower, how)
+
+    def _run(self, request: Request, started: Started, scope: str) -> NewRun:
         flow = started.model
         return NewRun(
             id=started.id,
@@ -59,6 +112,9 @@ class Reception:
             plan=self.program.fingerprint(flow),
             cursor=self.program.first(flow),
             first=started,
+            terms=self.program.terms(flow),
             request=msgspec.json.encode(request),
             state=msgspec.json.encode(RunState()),
+            scope=scope,
+            fingerprint=fingerprint(request, flow),
         )

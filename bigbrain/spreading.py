@@ -13,7 +13,7 @@ import msgspec
 
 from bigbrain.compiling import Members
 from bigbrain.engine.plan import Plan
-from bigbrain.engine.records import Claim, MemberEnd, NewRun
+from bigbrain.engine.records import Claim, MemberEnd, NewRun, Terms
 from bigbrain.errors import BrainError, RunInterrupted, by_code
 from bigbrain.events import Started
 from bigbrain.messages import Message
@@ -24,7 +24,9 @@ _state = msgspec.json.Decoder(RunState)
 _message = msgspec.json.Decoder(Message)
 
 
-def runs_of(group: Members, claim: Claim, state: RunState, messages: Sequence[Message]) -> tuple[NewRun, ...]:
+def runs_of(
+    group: Members, claim: Claim, state: RunState, messages: Sequence[Message], *, durable: bool
+) -> tuple[NewRun, ...]:
     """The members' runs, under ids that are the same each time; `messages`: what the run has made before them."""
     base = (*state.base, *messages)
     begin = RunState(answered=True, base=base, selected=state.selected, reached=state.reached)
@@ -37,6 +39,7 @@ def runs_of(group: Members, claim: Claim, state: RunState, messages: Sequence[Me
             first=Started(id, claim.flow),
             request=claim.request,
             state=msgspec.json.encode(begin),
+            terms=Terms(durable=durable, lasting=durable),
             parent=claim.run_id,
         )
         for number, member in enumerate(group.members)

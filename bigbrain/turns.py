@@ -52,6 +52,8 @@ class Stream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and not self._writing.closed:
+            self._turn.record(self._writing.break_off())
         self.close()
 
 
@@ -191,8 +193,10 @@ class Turn:
             try:
                 for piece in _pieces(text):
                     writing.write(piece)
-            finally:
-                self.record(writing.close())
+            except BaseException:
+                self.record(writing.break_off())
+                raise
+            self.record(writing.close())
 
     def relay(self, reply: Reply) -> None:
         """Answers the client with all that a model answered: thinking, text and tool calls, as its own.
@@ -272,6 +276,8 @@ class Turn:
     def close(self) -> None:
         """Ends the turn: a stream that is still open, and the calls, which join the last reply."""
         self._end_streams()
+        if self._answer is not None:
+            self._answer.settle()
         calls, self._calls = tuple(self._calls), []
         if not calls:
             return

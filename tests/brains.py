@@ -4,6 +4,7 @@ relay       a transparent brain: the client's model name is what the server at
             `UPSTREAM` (a root URL) is asked for, so that a client chooses what comes
 relay for   a name that begins with `anthropic:` is asked for in Anthropic's protocol
 stages      three flows in two stages, then one in the background
+lasting     a durable flow: a first stage, then 80 words of the server's at 20 a second
 """
 
 from __future__ import annotations
@@ -82,6 +83,17 @@ brain.add_flow(
     >> respond
     >> Flow(nothing),
     name="stages",
+)
+brain.add_flow(
+    (
+        Flow(model=FixedModel("first"))
+        >> respond
+        >> Flow(model=Model("tokens:80@20", base_url=f"{UPSTREAM}/v1"))
+        >> respond
+    )
+    .named("lasting")
+    .durable(),
+    name="lasting",
 )
 brain.add_flow(hops(20), name="hops")
 brain.add_flow(Flow(think).named("think"), name="cpu")

@@ -268,7 +268,7 @@ def test_what_no_log_can_carry_is_refused_where_it_is_given(target: bool, piece:
     assert writing.close() == ""
 
 
-def test_a_relayed_answer_that_breaks_off_closes_its_part() -> None:
+def test_the_part_of_a_relayed_answer_that_breaks_off_can_be_gone_on_with_until_something_else_comes() -> None:
     def broken() -> Iterator[Event]:
         yield Started("x", "m")
         yield Opened(0, Text())
@@ -279,7 +279,13 @@ def test_a_relayed_answer_that_breaks_off_closes_its_part() -> None:
     with pytest.raises(ModelBroke):
         answer.relay(broken(), calls=True)
 
-    assert events == [Opened(0, Text()), Delta(0, "so far"), Closed(0)]
+    assert events == [Opened(0, Text()), Delta(0, "so far")]
+    writing = Writing(answer)
+    writing.write("else")
+    assert events[2:] == [Closed(0), Opened(1, Text()), Delta(1, "\n\nelse")]
+    answer.settle()
+    answer.settle()
+    assert events[5:] == [Closed(1)]
 
 
 def test_calls_that_are_left_out_leave_no_gap_in_the_numbers() -> None:

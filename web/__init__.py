@@ -16,7 +16,7 @@ from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Settings
 from bigbrain.trace import Tracer
-from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai
+from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, runs
 from web.endpoints import Endpoints
 from web.keys import Keys
 from web.relay import HEARTBEAT_EVERY
@@ -52,6 +52,7 @@ def create_app(
     app.register_blueprint(openai.routes(endpoints))
     app.register_blueprint(anthropic.routes(endpoints))
     app.register_blueprint(models.routes(reception))
+    app.register_blueprint(runs.routes(reception, endpoints.visits, heartbeat))
     app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
     app.register_blueprint(diagnostics.routes(client))
     app.register_blueprint(metrics.routes(meters, reception.hub.store, reception.runs.queue.names))

@@ -1,17 +1,37 @@
-"""What every request gets before it is looked at, and every response before it is sent: an id and the time."""
+"""What every request gets before it is looked at, and every response before it is sent: an id and the time.
+
+A client may name the run that it wants, so that the same request sent again is the same
+run: in `X-Run-Id`, or in `Idempotency-Key`, which libraries of HTTP know.
+"""
 
 from __future__ import annotations
 
 from time import perf_counter
 from uuid import uuid4
 
-from flask import Response, g
+from flask import Response, g, request
+
+from bigbrain.errors import WireError
+from bigbrain.identity import OPEN, RULE, Identity, is_run_id
+
+NAMED_BY = ("X-Run-Id", "Idempotency-Key")
+"""The headers in which a client may name a run; the first that is there counts."""
 
 
 def accept() -> None:
-    """Notes when the request came and gives it the id of the run that it may start."""
+    """Notes when the request came and which run it names; one that names none, or in a way that is none, gets an id of ours."""
     g.accepted = perf_counter()
+    g.scope = OPEN
+    g.bad_header = ""
     g.run_id = uuid4().hex
+    for name in NAMED_BY:
+        if (named := request.headers.get(name)) is None:
+            continue
+        if is_run_id(named):
+            g.run_id = named
+        else:
+            g.bad_header = name
+        return
 
 
 def accepted() -> float:
@@ -21,9 +41,22 @@ def accepted() -> float:
 
 
 def run_id() -> str:
-    """The id of the request's run, 32 hex digits; a request that starts no run has one too, to be found in the logs."""
+    """The id of the request's run, as its client knows it; a request that starts no run has one too, for the logs."""
     found: str = g.run_id
     return found
+
+
+def scope() -> str:
+    """Whose request it is: what runs it sees, and in which scope its ids are unique."""
+    found: str = g.scope
+    return found
+
+
+def identity() -> Identity:
+    """Who the request's run is. Raises `WireError` when the client names it in a way that is no id."""
+    if g.bad_header:
+        raise WireError(f"the header `{g.bad_header}` must be {RULE}", param=g.bad_header)
+    return Identity(run_id(), scope())
 
 
 def overhead_ms() -> str:

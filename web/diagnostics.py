@@ -7,7 +7,9 @@ import redis
 from flask import Blueprint, Response, request
 
 from bigbrain.errors import WireError
+from bigbrain.identity import Identity
 from bigbrain.ring import SIZE, read_ring
+from web.arrivals import scope
 
 LIMIT = 500
 """Events in an answer whose request does not say how many."""
@@ -22,8 +24,10 @@ def routes(client: redis.Redis) -> Blueprint:
 
     @blueprint.get("/v1/diagnostics/trace")
     def trace() -> Response:
-        run, kind = request.args.get("run", ""), request.args.get("kind", "")
-        events = read_ring(client, run=run, kind=kind, limit=_read_limit())
+        run, kind, limit = request.args.get("run", ""), request.args.get("kind", ""), _read_limit()
+        # the trace names runs as they are on record, a client knows its own by their ids
+        own = read_ring(client, run=Identity(run, scope()).key, kind=kind, limit=limit) if run else []
+        events = own or read_ring(client, run=run, kind=kind, limit=limit)
         return Response(msgspec.json.encode(events), content_type="application/json")
 
     return blueprint

@@ -9,7 +9,6 @@ it is sent when it is complete, and nothing before it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,28 +17,22 @@ import msgspec
 from flask import Response, request
 from msgspec.structs import replace
 
-from bigbrain.errors import Busy, RunCancelled
+from bigbrain.errors import RunCancelled
 from bigbrain.events import Delta, Event, Failed, Started, collect
 from bigbrain.messages import Request
 from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Limits
 from bigbrain.trace import Tracer, Trail
-from web.abandoned import Abandoned
-from web.arrivals import accepted, overhead_ms, run_id
+from web.arrivals import accepted, identity, overhead_ms
 from web.bodies import read_body
-from web.connections import connection_of
-from web.departures import Client, Departures
+from web.departures import Client
 from web.failures import write_failure
 from web.metrics import Exchange
 from web.protocols import Protocol
-from web.relay import HEARTBEAT_EVERY, Frames, Relay, Stream
+from web.relay import HEARTBEAT_EVERY, STREAM_HEADERS, Frames, Relay, Stream
+from web.visits import Visits
 
-STREAM_HEADERS = {
-    "Cache-Control": "no-cache",
-    # nginx would gather a stream before it hands it on
-    "X-Accel-Buffering": "no",
-}
 NAME_MAX = 200
 """Characters of a model's name that are traced: it is whatever the client wrote."""
 OVERHEAD = "X-Brain-Overhead-Ms"
@@ -64,9 +57,8 @@ class Endpoints:
         self._tracers = tracers
         self._heartbeat = heartbeat
         self._reception = reception
-        self._places = threading.BoundedSemaphore(limits.max_streams)
-        self._departures = Departures()
-        self._abandoned = Abandoned(reception.hub.store)
+        self.visits = Visits(reception.hub.store, limits.max_streams)
+        """The clients that follow runs here."""
 
     def answer(self, protocol: Protocol) -> Response:
         """The answer to the current request, as its body asks for it: streamed or whole."""
@@ -86,38 +78,22 @@ class Endpoints:
 
     @contextmanager
     def _visit(self, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
-        """A run for the request, followed while the block runs; if its client leaves meanwhile, it is abandoned.
-
-        Only a departure that was noticed abandons a run: a block that ends for another reason, such as
-        the end of this process, leaves it alone.
-        """
-        client = Client()
-        identity = run_id()
-        connection = connection_of(request.environ)
-        now = time.time()
-        with self._place():
-            try:
-                with (
-                    self._reception.receive(asked, identity, now) as (started, follower),
-                    self._departures.watch(connection, client),
-                ):
-                    trail = Trail(self._tracers, run=identity, flow=started.model)
+        """The answer to the request, followed while the block runs: of a run of its own, or of one that it names."""
+        who, client, now = identity(), Client(), time.time()
+        try:
+            with (
+                self.visits.open(who.key, client),
+                self._reception.receive(asked, who.key, now, scope=who.scope) as begun,
+            ):
+                if begun.how == "started":
+                    trail = Trail(self._tracers, run=who.key, flow=begun.started.model)
                     # a worker may have begun by now, and nothing of a run comes before its start
                     trail.tell_of(now, "run.start", model=asked.model[:NAME_MAX], stream=asked.stream)
-                    yield started, Relay(follower, client, self._heartbeat, exchange.saw)
-            finally:
-                if client.left:
-                    exchange.left()
-                    self._abandoned.add(identity)
-
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
-            raise Busy(f"{self.limits.max_streams} answers are open here already; try again", retry_after=1.0)
-        try:
-            yield
+                relay = Relay(begun.follower, client, self._heartbeat, exchange.saw, free=begun.how == "replayed")
+                yield replace(begun.started, id=who.id), relay
         finally:
-            self._places.release()
+            if client.left:
+                exchange.left()
 
 
 def _stream(relay: Relay, frames: Frames, started: Started, stack: ExitStack) -> Response:
@@ -129,9 +105,7 @@ def _stream(relay: Relay, frames: Frames, started: Started, stack: ExitStack) ->
     first = frames.write([started, *events]) if events else frames.write([started]) + frames.heartbeat
     body = Stream(relay, frames, first, stack.pop_all().close)
     # passed through as it is: Flask's own iterators would be called for every token
-    return Response(
-        body, headers=STREAM_HEADERS, content_type="text/event-stream; charset=utf-8", direct_passthrough=True
-    )
+    return Response(body, headers=STREAM_HEADERS, direct_passthrough=True)
 
 
 def _refusal(events: list[Event]) -> Failed | None:

@@ -6,10 +6,11 @@ import hmac
 from collections.abc import Iterable
 from hashlib import sha256
 
-from flask import request
+from flask import g, request
 from werkzeug.datastructures import Headers
 
 from bigbrain.errors import Unauthorized
+from bigbrain.identity import scope_of
 
 OPEN = frozenset({"/healthz"})
 """What load balancers ask without a key."""
@@ -22,12 +23,16 @@ class Keys:
         self._digests = tuple(sha256(key.encode()).digest() for key in keys)
 
     def check(self) -> None:
-        """Lets the current request in. Raises `Unauthorized` when it has no key or an unknown one."""
-        if request.path not in OPEN and not self.admits(request.headers):
+        """Lets the current request in, and notes whose it is. Raises `Unauthorized` when it has no key or an unknown one."""
+        if request.path in OPEN:
+            return
+        digest = self.admitted(request.headers)
+        if digest is None:
             raise Unauthorized("the API key is missing or unknown; send it as `Authorization: Bearer …` or `x-api-key`")
+        g.scope = scope_of(digest)
 
-    def admits(self, headers: Headers) -> bool:
-        """Whether a request with these headers has a key.
+    def admitted(self, headers: Headers) -> bytes | None:
+        """The digest of the key that lets a request with these headers in; None when it has none.
 
         Claude Code sends both headers when it has two keys, so either may be the right one.
         """
@@ -35,5 +40,6 @@ class Keys:
         offered = [headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
         # WSGI hands headers over as Latin-1, whatever bytes they were
         digests = [sha256(key.encode("latin-1", "replace")).digest() for key in offered]
-        # a sum, not `any`: every key is compared, so that the time tells nothing
-        return sum(hmac.compare_digest(digest, known) for digest in digests for known in self._digests) > 0
+        # sums, not `any`: every key is compared, so that the time tells nothing
+        found = [sum(hmac.compare_digest(digest, known) for known in self._digests) for digest in digests]
+        return next((digest for digest, times in zip(digests, found, strict=True) if times), None)

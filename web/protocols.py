@@ -30,6 +30,6 @@ def protocol_of(request: Request) -> Protocol:
     """
     if request.path.startswith("/v1/messages"):
         return MESSAGES
-    if request.path.startswith(("/v1/chat/", "/v1/responses")):
+    if request.path.startswith(("/v1/chat/", "/v1/responses", "/v1/runs")):
         return CHAT
     return MESSAGES if "anthropic-version" in request.headers else CHAT

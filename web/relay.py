@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
-from bigbrain.engine.channels import Follower
+from msgspec.structs import replace
+
+from bigbrain.engine.channels import Entry, Follower, events_of
 from bigbrain.errors import BrainError, RunExpired
-from bigbrain.events import Event, Failed, fold
-from bigbrain.messages import Request, Response
+from bigbrain.events import Event, Failed, Finished, fold
+from bigbrain.messages import Request, Response, Usage
 from bigbrain.wire import Dialect
 from web.departures import Client
 
@@ -20,6 +23,46 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_EVERY = 10.0
 """Seconds of silence after which a stream says that it lives. Proxies cut a silent connection after 60 s, Codex after 300 s."""
+
+STREAM_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache",
+    # nginx would gather a stream before it hands it on
+    "X-Accel-Buffering": "no",
+}
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Source(Protocol[T_co]):
+    """Where what a stream tells comes from, such as a `Relay`."""
+
+    run_id: str
+
+    @property
+    def over(self) -> bool:
+        """Whether the last was read."""
+
+    @property
+    def left(self) -> bool:
+        """Whether the client has gone, so that nothing is of use to it."""
+
+    def read(self) -> Sequence[T_co]:
+        """What came next; nothing after a silence and when the client has left."""
+
+
+class Writer(Protocol[T_contra]):
+    """Who writes what a stream tells, such as `Frames`."""
+
+    heartbeat: bytes
+
+    def write(self, told: Iterable[T_contra]) -> bytes:
+        """The frames that tell of it, as one chunk."""
+
+    def write_failed(self, failed: Failed) -> bytes:
+        """The frames with which a stream ends that cannot go on."""
 
 
 class Relay:
@@ -31,8 +74,13 @@ class Relay:
         client: Client,
         silence: float = HEARTBEAT_EVERY,
         saw: Callable[[Sequence[Event]], None] = lambda _: None,
+        *,
+        free: bool = False,
     ) -> None:
-        """silence: seconds after which a `read` returns without an event. saw: told of what is read, if anything is."""
+        """silence: seconds after which a `read` returns without an event. saw: told of what is read, if anything is.
+
+        free: the answer cost nothing this time, and says so.
+        """
         self.run_id = follower.run_id
         self._silence = silence
         self.over = False
@@ -40,6 +88,7 @@ class Relay:
         self._follower = follower
         self._client = client
         self._saw = saw
+        self._free = free
         client.nudge = follower.nudge
 
     @property
@@ -49,18 +98,25 @@ class Relay:
 
     def read(self) -> list[Event]:
         """The events that came next; none after a silence and when the client has left."""
+        events = events_of(self.read_entries())
+        if self._free:
+            events = [replace(event, usage=Usage()) if isinstance(event, Finished) else event for event in events]
+        if events:
+            self._saw(events)
+        return events
+
+    def read_entries(self) -> list[Entry]:
+        """As `read`, with the events in the entries of the log that hold them, and nobody told of them."""
         if self._client.left:
             # it may have gone before anybody was there to be nudged
             return []
         try:
-            events = self._follower.read(self._silence)
+            entries = self._follower.read_entries(self._silence)
             self.over = self._follower.over
         except RunExpired as exc:
-            events = [Failed.of(exc)]
+            entries = [(self._follower.seq, [Failed.of(exc)])]
             self.over = True
-        if events:
-            self._saw(events)
-        return events
+        return entries
 
 
 class Frames:
@@ -80,15 +136,19 @@ class Frames:
             frames += self._write_event(event, self._so_far, self._asked)
         return b"".join(frames)
 
+    def write_failed(self, failed: Failed) -> bytes:
+        """The frame with which an answer ends that cannot go on."""
+        return self.write([failed])
 
-class Stream:
+
+class Stream(Generic[T]):
     """The body of a streamed answer: one item for each write.
 
     An object and not a generator, because a server may close it before its first item is
     taken, and leaving the run must not depend on that.
     """
 
-    def __init__(self, relay: Relay, frames: Frames, first: bytes, leave: Callable[[], None]) -> None:
+    def __init__(self, relay: Source[T], frames: Writer[T], first: bytes, leave: Callable[[], None]) -> None:
         """first: what is written at once. leave: called once, before the last item is handed out or when it is cut."""
         self._relay = relay
         self._frames = frames
@@ -117,19 +177,19 @@ class Stream:
         except Exception:
             logger.exception("run %s: the stream broke", self._relay.run_id)
             self.close()
-            return self._frames.write([Failed.of(BrainError())])
+            return self._frames.write_failed(Failed.of(BrainError()))
 
     def _told(self) -> bytes:
-        events = self._relay.read()
+        told = self._relay.read()
         if self._relay.left:
             self.close()
             return b""
-        if not events:
-            return self._frames.heartbeat
         if self._relay.over:
             # the client may close as soon as it has read the end, and that is no departure
             self.close()
-        return self._frames.write(events)
+        elif not told:
+            return self._frames.heartbeat
+        return self._frames.write(told)
 
     def close(self) -> None:
         """Leaves the run, which goes on; safe to repeat."""

@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "bigbrain.cli.check:check",
     "doctor": "bigbrain.cli.doctor:doctor",
     "new": "bigbrain.cli.new:new",
+    "runs": "bigbrain.cli.runs:runs",
     "serve": "bigbrain.cli.serve:serve",
     "up": "bigbrain.cli.up:up",
 }

@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 SILENCE = 5.0
 """Seconds without news after which a follower reads the log: each costs one round trip."""
 
+Entry: TypeAlias = tuple[int, list[Event]]
+"""An entry of a run's log: its number and its events."""
+
 _Mail: TypeAlias = tuple[int, bytes] | Literal["again", "nudge"]
 
 
@@ -60,36 +63,43 @@ class Follower:
 
         Raises `RunExpired` when the run's log is gone.
         """
+        return events_of(self.read_entries(timeout))
+
+    def read_entries(self, timeout: float) -> list[Entry]:
+        """As `read`, with the events in the entries of the log that hold them."""
         until = time.monotonic() + timeout
         while True:
             left = min(until, self._heard + SILENCE) - time.monotonic()
             try:
                 mail = self._mail.get(timeout=max(0.0, left))
             except Empty:
-                if time.monotonic() >= self._heard + SILENCE and (events := self.catch_up()):
-                    return events
+                if time.monotonic() >= self._heard + SILENCE and (entries := self._catch_up()):
+                    return entries
                 if time.monotonic() >= until:
                     return []
                 continue
             if mail == "nudge":
                 return []
-            if events := self._take(mail):
-                return events
+            if entries := self._take(mail):
+                return entries
 
-    def _take(self, mail: tuple[int, bytes] | Literal["again"]) -> list[Event]:
+    def _take(self, mail: tuple[int, bytes] | Literal["again"]) -> list[Entry]:
         if mail == "again":
-            return self.catch_up()
+            return self._catch_up()
         seq, line = mail
         if seq <= self.seq:
             return []
         if seq > self.seq + 1:
-            return self.catch_up()
+            return self._catch_up()
         self.seq = seq
         self._heard = time.monotonic()
-        return self._read(line)
+        return [(seq, self._read(line))]
 
     def catch_up(self) -> list[Event]:
         """What the log holds after the last entry that was read; none while the server is away."""
+        return events_of(self._catch_up())
+
+    def _catch_up(self) -> list[Entry]:
         self._heard = time.monotonic()
         try:
             found = self._hub.store.follow(self.run_id, self._hub.channel, self.seq)
@@ -98,14 +108,14 @@ class Follower:
             return []
         if found is None:
             raise RunExpired
-        status, entries = found
-        events: list[Event] = []
-        for seq, line in entries:
+        status, lines = found
+        entries: list[Entry] = []
+        for seq, line in lines:
             self.seq = seq
-            events += self._read(line)
+            entries.append((seq, self._read(line)))
         # a reader that had the end already, and says so in its `seq`, will not get another one
         self._over = self._over or status not in ("queued", "running")
-        return events
+        return entries
 
     def _read(self, line: bytes) -> list[Event]:
         events = read_events(line)
@@ -116,6 +126,11 @@ class Follower:
     def over(self) -> bool:
         """Whether the answer's last event was read, now or before entry `seq`."""
         return self._over
+
+
+def events_of(entries: list[Entry]) -> list[Event]:
+    """The events of entries; a single one, as most that come live are, is not copied."""
+    return entries[0][1] if len(entries) == 1 else [event for _, events in entries for event in events]
 
 
 class Hub:

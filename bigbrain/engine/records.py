@@ -15,12 +15,19 @@ END = "finish"
 """The path of the step that closes every run; a plan has no step of that name."""
 
 
-class NewRun(msgspec.Struct, frozen=True):
-    """A run to start; `request` and `state` are the program's own bytes, `first` opens its log.
+class Terms(msgspec.Struct, frozen=True):
+    """How a run survives: whether its first step may be run again, whether any may (such a run is not stopped
+    because its client has gone), the seconds after which it is given up (0: never), and whether it waits for a
+    flow that nobody serves."""
 
-    `durable` says whether the first step may be run again, `lasting` whether any step of
-    the run may: such a run is not stopped because its client has gone.
-    """
+    durable: bool = False
+    lasting: bool = False
+    ttl: float = 0.0
+    patient: bool = False
+
+
+class NewRun(msgspec.Struct, frozen=True):
+    """A run to start; `request` and `state` are the program's own bytes, `first` opens its log."""
 
     id: str
     flow: str
@@ -29,10 +36,13 @@ class NewRun(msgspec.Struct, frozen=True):
     first: Event
     request: bytes
     state: bytes
-    durable: bool = False
-    lasting: bool = False
+    terms: Terms = Terms()
     parent: str = ""
     """The run whose group this one is a member of."""
+    scope: str = ""
+    """Whose runs it is listed among; "": nobody's."""
+    fingerprint: str = ""
+    """Which request it answers."""
 
 
 class MemberEnd(msgspec.Struct, frozen=True):
@@ -65,6 +75,12 @@ class Claim(msgspec.Struct, frozen=True):
     lapses: int = 0
     parent: str = ""
     members: tuple[MemberEnd, ...] = ()
+    loose: tuple[bytes, ...] = ()
+    """Lines of the log that earlier attempts of this step wrote: the client has them, no commit does."""
+    saved: tuple[bytes, ...] = ()
+    """What earlier attempts of this step have put by."""
+    failures: int = 0
+    """How often this step has failed and was to run anew."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -83,6 +99,8 @@ class Outcome(msgspec.Struct, frozen=True):
     error: bytes = b""
     done: dict[str, JSON] = {}
     """What the run's list of steps keeps of it."""
+    again: float | None = None
+    """Seconds after which the step is to run anew, because it failed."""
     members: tuple[NewRun, ...] = ()
     """Runs that the step waits for: it is to run anew when they have ended. Nothing else of the outcome counts then."""
 
@@ -103,3 +121,16 @@ class RunRecord(msgspec.Struct, frozen=True):
     error: JSON
     state: JSON
     steps: tuple[dict[str, JSON], ...]
+    replayed: int = 0
+    """How often its complete answer was given again."""
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A run as a list of runs tells it; times in ms since 1970, by the server's clock."""
+
+    id: str
+    flow: str
+    status: Status
+    begun: int
+    ended: int | None
+    answered: bool

@@ -9,6 +9,7 @@ from nowhere is harmless.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import RunStore
 from bigbrain.engine.writer import LogWriter, Tape
 from bigbrain.errors import RunCancelled, RunInterrupted
+from bigbrain.events import Event, write_events
 from bigbrain.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -60,7 +62,7 @@ class Engine:
         scope = Scope()
         if claim.stopped:
             scope.cancel(RunCancelled())
-        tape = self.writer.open(run_id, claim.fence, seq=claim.seq, scope=scope)
+        tape = self.writer.open(run_id, claim.fence, seq=claim.seq, scope=scope, save=partial(self._save, claim, scope))
         with self.leases.hold(claim, scope):
             outcome = self.acts.run(claim, tape, scope)
             if isinstance(scope.error, RunInterrupted) or not self._commit(claim, tape, outcome):
@@ -68,18 +70,32 @@ class Engine:
                 return False
         return self._goes_on(claim, outcome)
 
+    def _save(self, claim: Claim, scope: Scope, line: bytes) -> None:
+        if not self.store.save(claim, line):
+            scope.cancel(RunInterrupted("the lease of this step was lost"))
+        scope.check()
+
     def _commit(self, claim: Claim, tape: Tape, outcome: Outcome) -> bool:
+        left = tape.take()
         if outcome.members:
             return self.store.spread(claim, outcome)
-        left = tape.take()
+        if outcome.again is not None:
+            # what was told of the failed attempt stays told: the next one goes on from there
+            return self._written(claim, tape, left) and self.store.later(claim, outcome)
         whole = replace(outcome, events=(*left, *outcome.events)) if left else outcome
         return self.store.commit(claim, whole, tape.seq + 1)
+
+    def _written(self, claim: Claim, tape: Tape, left: tuple[Event, ...]) -> bool:
+        if not left:
+            return True
+        lost, _ = self.store.append([(claim.run_id, claim.fence, tape.seq + 1, write_events(left))])
+        return not lost
 
     def _goes_on(self, claim: Claim, outcome: Outcome) -> bool:
         for member in outcome.members:
             # one that is under way already is left alone; one whose message was lost is sent by `wake`
             self.runs.start(member)
-        if outcome.members:
+        if outcome.members or outcome.again is not None:
             return False
         if claim.parent and outcome.status != "running":
             self.runs.wake()

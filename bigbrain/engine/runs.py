@@ -70,6 +70,13 @@ class Runs:
         steps, closed = self.plans.ahead(flow, path)
         self.queue.send(run_id, attempt, steps, closed=closed)
 
+    def retry(self, run_id: str) -> bool:
+        """Has a run that failed or was stopped go on from its last commit; False when it is none of these."""
+        retried = self.store.retry(run_id)
+        if retried:
+            self.wake()
+        return retried
+
     def finish(self, run_id: str) -> bool:
         """Closes a run whose steps are all done; False when they are not, or when it was closed before."""
         closed = self.store.finish(run_id)
@@ -84,6 +91,8 @@ class Runs:
             try:
                 self.send(run_id, flow, path, attempt)
             except KeyError:
+                if self.store.patient(run_id):
+                    continue
                 # a worker that knows the flow goes on with it, any other ends the run: its client must not wait for ever
                 logger.warning("run %s: this process has no step %s in flow %s", run_id, path, flow)
                 self.queue.send(run_id, attempt, [Step(path, flow)], closed=False)

@@ -12,7 +12,8 @@ Fields of the record: `status` queued | running | done | failed | cancelled;
 step is to be run anew; `fence`, counted up by each claim: whoever holds an older
 one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
-next step may be run again; `answered`, whether the client has its whole answer;
+next step may be run again; `kept`, the last entry of the log that is committed; `failures` of that step;
+`expires`, the moment from which on the run is given up; `answered`, whether the client has its whole answer;
 `state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due, and
 `waited`, how long that was before it was claimed (ms).
 
@@ -40,7 +41,9 @@ end
 local function close(id, status, now, ttl)
   redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
   redis.call('ZREM', 'bb:due', id)
-  for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ttl) end
+  local scope = redis.call('HGET', key(id, ''), 'scope')
+  if scope then redis.call('ZADD', 'bb:kept', now + ttl, scope .. ' ' .. id); redis.call('PEXPIRE', 'bb:kept', ttl * 2) end
+  for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ttl) end
   local parent = redis.call('HGET', key(id, ''), 'parent')
   if not parent or redis.call('EXISTS', key(parent, '')) == 0 then return 1 end
   -- the last of a group to end, or the first to fail, has the group's step looked after at once
@@ -70,10 +73,12 @@ START = (
 local id, now = ARGV[1], clock()
 local token = redis.call('HGET', key(id, ''), 'token')
 if token then return token == ARGV[2] and 1 or 0 end
-local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now}
+local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now, 'kept', 1}
 for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
 redis.call('HSET', key(id, ''), unpack(fields))
 log(id, 1, ARGV[6])
+local scope = redis.call('HGET', key(id, ''), 'scope')
+if scope then redis.call('ZADD', 'bb:runs:' .. scope, now, id); redis.call('PEXPIRE', 'bb:runs:' .. scope, ARGV[3]) end
 if ARGV[5] ~= '' then redis.call('SADD', key(id, ':followers'), ARGV[5]) end
 for _, part in ipairs({'', ':log', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[3]) end
 redis.call('ZADD', 'bb:due', now + ARGV[4], id)
@@ -87,7 +92,7 @@ CLAIM = (
 -- ARGV: id, path, attempt, owner, lease ms.  A message that does not name the step that is next does nothing.
 -- The owner is new for each claim, so a call made again because its answer got lost finds its own claim.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent')
+local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures')
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return false end
 local fence, waited = tonumber(r[6]), r[14] or 0
 if r[4] ~= ARGV[4] then
@@ -104,7 +109,13 @@ for number = 0, (tonumber(r[16]) or 0) - 1 do
   local m = redis.call('HMGET', key(member, ''), 'status', 'state', 'error')
   members[#members + 1] = {m[1] or '', m[2] or '', m[3] or '', redis.call('LRANGE', key(member, ':messages'), 0, -1)}
 end
-return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members}
+-- what earlier attempts of this step told the client, and what they have put by
+local loose, saved = {}, {}
+if tonumber(ARGV[3]) > 1 then
+  for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (redis.call('HGET', key(id, ''), 'kept') + 1) .. '-0', '+')) do loose[#loose + 1] = entry[2][2] end
+  saved = redis.call('LRANGE', key(id, ':saved'), 0, -1)
+end
+return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members, loose, saved, r[18] or 0}
 """
 )
 
@@ -177,6 +188,11 @@ if ARGV[14] ~= '' and tonumber(r[4]) < tonumber(ARGV[13]) then
   log(id, ARGV[13], ARGV[14])
   tell(id, ARGV[13], ARGV[14])
 end
+if ARGV[5] == 'running' or ARGV[5] == 'done' then
+  redis.call('HSET', key(id, ''), 'kept', redis.call('HGET', key(id, ''), 'seq'))
+  redis.call('HDEL', key(id, ''), 'failures')
+  redis.call('DEL', key(id, ':saved'))
+end
 if ARGV[5] ~= 'running' then return close(id, ARGV[5], now, ARGV[10])
 else
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[10]) end
@@ -193,6 +209,50 @@ FINISH = (
 local r = redis.call('HMGET', key(ARGV[1], ''), 'status', 'cursor')
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] then return 0 end
 return close(ARGV[1], 'done', clock(), ARGV[3])
+"""
+)
+
+SAVE = (
+    _HEAD
+    + """
+-- ARGV: id, fence, line, ttl ms.  Puts by what a step that is not over must not do twice.
+local r = redis.call('HMGET', key(ARGV[1], ''), 'fence', 'owner')
+if r[1] ~= ARGV[2] or r[2] == '' then return 0 end
+redis.call('RPUSH', key(ARGV[1], ':saved'), ARGV[3])
+redis.call('PEXPIRE', key(ARGV[1], ':saved'), ARGV[4])
+return 1
+"""
+)
+
+LATER = (
+    _HEAD
+    + """
+-- ARGV: id, fence, path, delay ms, state, step line.  A step that failed is to run anew after a while.
+local id, now = ARGV[1], clock()
+local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'attempt')
+if r[1] ~= ARGV[2] or r[2] ~= ARGV[3] then return 0 end
+if r[3] == '' then return 1 end
+redis.call('HINCRBY', key(id, ''), 'failures', 1)
+redis.call('HSET', key(id, ''), 'owner', '', 'attempt', r[4] + 1, 'state', ARGV[5], 'ready', 1, 'sent', now + ARGV[4])
+redis.call('RPUSH', key(id, ':steps'), ARGV[6])
+redis.call('ZADD', 'bb:due', now + ARGV[4], id)
+return 1
+"""
+)
+
+RETRY = (
+    _HEAD
+    + """
+-- ARGV: id, ttl ms.  A run that failed or was stopped goes on from its last commit; what was told since is taken back.
+local id, now = ARGV[1], clock()
+local r = redis.call('HMGET', key(id, ''), 'status', 'kept', 'attempt')
+if r[1] ~= 'failed' and r[1] ~= 'cancelled' then return 0 end
+for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (r[2] + 1) .. '-0', '+')) do redis.call('XDEL', key(id, ':log'), entry[1]) end
+redis.call('HDEL', key(id, ''), 'error', 'stop', 'ended', 'failures', 'spread', 'awaited')
+redis.call('HSET', key(id, ''), 'status', 'running', 'owner', '', 'attempt', r[3] + 1, 'lapses', 0, 'ready', 1, 'sent', now)
+for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ARGV[2]) end
+redis.call('ZADD', 'bb:due', now, id)
+return 1
 """
 )
 
@@ -220,11 +280,17 @@ return 1
 WAKE = (
     _HEAD
     + """
--- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, line and error of a poisoned one, queue ...
+-- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, of a poisoned one, of an expired one, queue ...
 -- Returns id, flow, path, attempt, ... of the steps to send once more.
 local now, out, waiting = clock(), {}, 0
+for _, entry in ipairs(redis.call('ZRANGEBYSCORE', 'bb:kept', '-inf', now, 'LIMIT', 0, 1000)) do
+  local scope, gone = string.match(entry, '^(%S+) (.*)$')
+  redis.call('ZREM', 'bb:kept', entry)
+  -- one that was taken up again is there all the same
+  if redis.call('EXISTS', key(gone, '')) == 0 then redis.call('ZREM', 'bb:runs:' .. scope, gone) end
+end
 local function send(...) for _, value in ipairs({...}) do out[#out + 1] = value end end
-for i = 8, #ARGV do waiting = waiting + redis.call('LLEN', ARGV[i]) end
+for i = 10, #ARGV do waiting = waiting + redis.call('LLEN', ARGV[i]) end
 local function fail(id, line, error)
   local r = redis.call('HMGET', key(id, ''), 'answered', 'seq')
   redis.call('HSET', key(id, ''), 'error', error)
@@ -235,8 +301,9 @@ local function fail(id, line, error)
   close(id, 'failed', now, ARGV[2])
 end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
-  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow')
+  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires')
   if not r[1] then redis.call('ZREM', 'bb:due', id)
+  elseif tonumber(r[7] or 0) > 0 and tonumber(r[7]) <= now then fail(id, ARGV[8], ARGV[9])
   elseif r[1] == '' then
     redis.call('ZADD', 'bb:due', now + ARGV[1], id)
     -- while messages wait in a queue, this one is probably not lost but late; that too is believed for a while only

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from time import time
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from redis.retry import Retry
 
 from bigbrain.engine import scripts
 from bigbrain.engine.records import END, Claim, MemberEnd, NewRun, Outcome, RunRecord
-from bigbrain.errors import BrainError, RunCancelled, RunError, RunInterrupted
+from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
 
 LEASE = 5.0
@@ -93,6 +94,9 @@ class RunStore:
         self._append = client.register_script(scripts.APPEND)
         self._commit = client.register_script(scripts.COMMIT)
         self._spread = client.register_script(scripts.SPREAD)
+        self._save = client.register_script(scripts.SAVE)
+        self._later = client.register_script(scripts.LATER)
+        self._retry = client.register_script(scripts.RETRY)
         self._finish = client.register_script(scripts.FINISH)
         self._wake = client.register_script(scripts.WAKE)
         self._stop = client.register_script(scripts.STOP)
@@ -112,10 +116,14 @@ class RunStore:
             "cursor": run.cursor,
             "request": run.request,
             "state": run.state,
-            "durable": _flag(run.durable),
-            "lasting": _flag(run.lasting),
+            "durable": _flag(run.terms.durable),
+            "lasting": _flag(run.terms.lasting),
             "answered": "0",
             **({"parent": run.parent} if run.parent else {}),
+            **({"scope": run.scope} if run.scope else {}),
+            **({"fingerprint": run.fingerprint} if run.fingerprint else {}),
+            **({"expires": str(_ms(time() + run.terms.ttl))} if run.terms.ttl else {}),
+            **({"patient": "1"} if run.terms.patient else {}),
         }
         args: list[bytes | str | int] = [
             run.id,
@@ -134,7 +142,23 @@ class RunStore:
         row = self._claim(args=[run_id, path, attempt, owner, _ms(self.lease)])
         if not row:
             return None
-        fence, seq, state, request, flow, plan, stop, waited, lapses, messages, parent, members = row
+        (
+            fence,
+            seq,
+            state,
+            request,
+            flow,
+            plan,
+            stop,
+            waited,
+            lapses,
+            messages,
+            parent,
+            members,
+            loose,
+            saved,
+            failures,
+        ) = row
         return Claim(
             run_id=run_id,
             path=path,
@@ -150,6 +174,9 @@ class RunStore:
             waited=int(waited),
             lapses=int(lapses),
             parent=parent.decode(),
+            loose=tuple(loose),
+            saved=tuple(saved),
+            failures=int(failures),
             members=tuple(MemberEnd(m[0].decode(), m[1], m[2], tuple(m[3])) for m in members),
         )
 
@@ -178,6 +205,27 @@ class RunStore:
         """
         args: list[bytes | str | int] = [claim.run_id, claim.fence, claim.path, outcome.state]
         return bool(self._spread(args=[*args, len(outcome.members), _ms(PATIENCE)]))
+
+    def save(self, claim: Claim, line: bytes) -> bool:
+        """Puts by what a step that is not over must not do twice; False when the step is no longer ours."""
+        return bool(self._save(args=[claim.run_id, claim.fence, line, _ms(LONGEST)]))
+
+    def later(self, claim: Claim, outcome: Outcome) -> bool:
+        """Has a failed step run anew after a while; False when it is no longer ours."""
+        delay = _ms(outcome.again or 0.0)
+        done = msgspec.json.encode(outcome.done)
+        return bool(self._later(args=[claim.run_id, claim.fence, claim.path, delay, outcome.state, done]))
+
+    def patient(self, run_id: str) -> bool:
+        """Whether a run waits for a flow that nobody serves."""
+        return bool(self.client.hexists(f"bb:run:{run_id}", "patient"))
+
+    def retry(self, run_id: str) -> bool:
+        """Has a run that failed or was stopped go on from its last commit; False when it is none of these.
+
+        What its last step told the client is taken back from the log.
+        """
+        return bool(self._retry(args=[run_id, _ms(LONGEST)]))
 
     def commit(self, claim: Claim, outcome: Outcome, seq: int) -> bool:
         """Puts a step's whole effect on record; False when the step is no longer ours.
@@ -223,7 +271,7 @@ class RunStore:
         interrupted = RunInterrupted()
         poisoned = RunError(f"the worker was lost {LAPSES} times in the same step; the run is given up")
         args: list[bytes | str | int] = [_ms(self.grace), _ms(self.kept), LAPSES]
-        for error in (interrupted, poisoned):
+        for error in (interrupted, poisoned, RunExpired("the run was not over when its `ttl` was")):
             args += [_failed(error), write_error(error)]
         args += queues
         rows = self._wake(args=args)
@@ -273,6 +321,7 @@ class RunStore:
                 "id": run_id,
                 "ended": fields["ended"].decode() if "ended" in fields else None,
                 "answered": fields["answered"] == b"1",
+                "replayed": fields.get("replayed", b"0").decode(),
                 "error": msgspec.json.decode(fields["error"]) if "error" in fields else None,
                 "state": msgspec.json.decode(fields["state"]),
                 "steps": [msgspec.json.decode(line) for line in row[1]],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import redis
 
@@ -32,12 +32,22 @@ LOST = "the lease of this step was lost"
 class Tape:
     """The log of one claimed step, to be written to."""
 
-    def __init__(self, writer: LogWriter, run_id: str, fence: int, *, seq: int, scope: Scope) -> None:
+    def __init__(
+        self, writer: LogWriter, run_id: str, fence: int, *, seq: int, scope: Scope, save: Callable[[bytes], None]
+    ) -> None:
         self.run_id = run_id
         self.fence = fence
         self.seq = seq
         self.scope = scope
         self._writer = writer
+        self._save = save
+
+    def save(self, line: bytes) -> None:
+        """Puts by what a later attempt of this step must not do again; returns once it would survive this process.
+
+        Raises what the scope was cancelled with, as it is when the step is no longer ours.
+        """
+        self._save(line)
 
     def write(self, event: Event) -> None:
         """Puts an event on its way.
@@ -65,9 +75,11 @@ class LogWriter:
         self._thread = threading.Thread(target=self._work, name="log writer", daemon=True)
         self._thread.start()
 
-    def open(self, run_id: str, fence: int, *, seq: int, scope: Scope) -> Tape:
-        """A tape for a claimed step whose log ends with entry `seq`."""
-        return Tape(self, run_id, fence, seq=seq, scope=scope)
+    def open(
+        self, run_id: str, fence: int, *, seq: int, scope: Scope, save: Callable[[bytes], None] = lambda _: None
+    ) -> Tape:
+        """A tape for a claimed step whose log ends with entry `seq`; `save` puts a line by for later attempts."""
+        return Tape(self, run_id, fence, seq=seq, scope=scope, save=save)
 
     def put(self, tape: Tape, event: Event) -> None:
         """Has an event of a tape written; waits while too many of it are pending."""

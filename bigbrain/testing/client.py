@@ -94,7 +94,7 @@ class Client:
 
         model: the name of the flow to ask, by default the request's own. run_id: by default `run-1`, `run-2` …
         Raises `AnswerFailed` when the answer fails, `TimeoutError` when it does not come; `Conflict` when the run id
-        is taken, `UnknownModel` when the brain is strict and has no such flow.
+        is that of another request, `UnknownModel` when the brain is strict and has no such flow.
         """
         answer = self.ask(asked, model=model, run_id=run_id)
         if (failed := answer.failed) is not None:
@@ -112,9 +112,10 @@ class Client:
 
     def _follow(self, request: Request, run_id: str) -> list[Event]:
         until = time.monotonic() + self._patience
-        with self.reception.receive(request, run_id, self._now()) as (started, follower):
-            trail = Trail(self.reception.program.tracers, run=run_id, flow=started.model)
-            trail.tell("run.start", model=request.model, stream=request.stream)
+        with self.reception.receive(request, run_id, self._now()) as (started, follower, how):
+            if how == "started":
+                trail = Trail(self.reception.program.tracers, run=run_id, flow=started.model)
+                trail.tell("run.start", model=request.model, stream=request.stream)
             events: list[Event] = [started]
             while not follower.over:
                 left = until - time.monotonic()

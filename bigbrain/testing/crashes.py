@@ -38,9 +38,9 @@ class Mortal:
         self._acts = acts
         self._expiring = RunStore(store.client, lease=0.0)
         self._names = {
-            (flow, step.path): frozenset(_names(flow, step))
+            (flow, path): frozenset(_names(flow, plan.step(path)))
             for flow, compiled in flows.items()
-            for step in compiled.plan.steps()
+            for path, plan in compiled.plans.items()
         }
         self._crashes: list[_Crash] = []
         self._lock = threading.Lock()

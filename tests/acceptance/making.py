@@ -66,7 +66,7 @@ def told(flow: Flow) -> list[TraceEvent]:
 def heard_live(flow: Flow, *gates: tuple[str, Event]) -> str:
     """The text of an answer; each gate is opened once the client has the text that stands beside it."""
     with Client(Brain("b", flow)) as client:
-        with client.reception.receive(Request(messages=(user("go"),)), "r", 0.0) as (_, follower):
+        with client.reception.receive(Request(messages=(user("go"),)), "r", 0.0) as (_, follower, _):
             text = ""
             while not follower.over:
                 for event in follower.read(PATIENCE):

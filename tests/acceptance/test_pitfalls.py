@@ -600,7 +600,7 @@ def test_b33_a_run_that_fails_at_the_cap_names_it_on_record_and_not_to_the_clien
     model = ScriptedModel(Says(calls=(ToolCall("c1", "list", "{}"),)), repeat=True)
     with serving(Brain("b", Flow(lists, model=model))) as site:
         response = site.client.post(MESSAGES, json=asking())
-        record = site.house.record(response.headers["X-Run-Id"])
+        record = site.record(response.headers["X-Run-Id"])
 
     assert response.status_code == 500
     assert response.json["error"]["message"] == "A tool of this brain failed."

@@ -50,7 +50,7 @@ def _measure(url: str, worker: psutil.Process, rounds: int, each: int) -> None:
 
     def ours() -> None:
         request = Request(model="hops", messages=(user("go"),))
-        with reception.receive(request, uuid4().hex, time.time()) as (_, follower):
+        with reception.receive(request, uuid4().hex, time.time()) as (_, follower, _):
             while not follower.over:
                 follower.read(5.0)
 

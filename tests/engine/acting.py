@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from bigbrain.engine.plan import Plan, Step
-from bigbrain.engine.records import Claim, NewRun, Outcome
+from bigbrain.engine.records import Claim, NewRun, Outcome, Terms
 from bigbrain.engine.writer import Tape
 from bigbrain.events import Started
 from bigbrain.scope import Scope
@@ -31,7 +31,7 @@ def new_run(run_id: str = "r1", flow: str = "main", *, durable: bool = False) ->
         first=Started(run_id, "m", 5),
         request=b"{}",
         state=b"{}",
-        durable=durable,
+        terms=Terms(durable=durable),
     )
 
 

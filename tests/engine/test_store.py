@@ -7,7 +7,7 @@ import threading
 import msgspec
 import pytest
 
-from bigbrain.engine.records import END, Claim, NewRun, Outcome
+from bigbrain.engine.records import END, Claim, NewRun, Outcome, Terms
 from bigbrain.engine.store import RunStore
 from bigbrain.events import Closed, Delta, Failed, Finished, Opened, Started, read_events, write_events
 from bigbrain.messages import Text
@@ -17,7 +17,14 @@ HELLO = Started("r1", "m", 5)
 
 def new_run(run_id: str = "r1", *, durable: bool = False) -> NewRun:
     return NewRun(
-        id=run_id, flow="main", plan="f00d", cursor="0", first=HELLO, request=b"{}", state=b"{}", durable=durable
+        id=run_id,
+        flow="main",
+        plan="f00d",
+        cursor="0",
+        first=HELLO,
+        request=b"{}",
+        state=b"{}",
+        terms=Terms(durable=durable),
     )
 
 
@@ -260,7 +267,7 @@ def test_stopping_a_claimed_step_is_told_with_its_next_write_and_renewal(store: 
 
 @pytest.mark.parametrize("lasting", [False, True])
 def test_an_abandoned_run_is_stopped_only_when_nothing_of_it_lasts(store: RunStore, lasting: bool) -> None:
-    store.start(msgspec.structs.replace(new_run(), lasting=lasting))
+    store.start(msgspec.structs.replace(new_run(), terms=Terms(lasting=lasting)))
 
     assert store.stop("r1", if_abandoned=True) is not lasting
 

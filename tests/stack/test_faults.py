@@ -35,7 +35,7 @@ def ask(stack: Deployment, path: str, model: str, *, stream: bool) -> httpx2.Res
 def record(stack: Deployment, run_id: str) -> dict[str, bytes]:
     """The record of a run that is over."""
     with stack.redis() as client:
-        key = f"bb:run:{run_id}"
+        key = f"bb:run:open:{run_id}"
         assert until(lambda: client.hget(key, "status") not in (b"queued", b"running"))
         return {name.decode(): value for name, value in client.hgetall(key).items()}
 

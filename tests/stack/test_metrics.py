@@ -105,7 +105,7 @@ def test_the_trace_of_a_run_tells_of_web_and_workers_in_order(many: Deployment) 
     events = trace(many, run)
 
     kinds = [event["kind"] for event in events]
-    assert {event["run"] for event in events} == {run}
+    assert {event["run"] for event in events} == {f"open:{run}"}
     assert kinds.count("run.start") == 1
     assert kinds.count("step.start") == kinds.count("step.end") == 4
     assert kinds.count("flow.start") == kinds.count("flow.end") == 4
@@ -115,7 +115,7 @@ def test_the_trace_of_a_run_tells_of_web_and_workers_in_order(many: Deployment) 
     assert [event["at"] for event in events] == sorted(event["at"] for event in events)
     told = {event["kind"]: event["process"] for event in events}
     assert told["run.start"] != told["step.end"]
-    assert run not in {event["run"] for event in trace(many, other)}
+    assert {event["run"] for event in trace(many, other)} == {f"open:{other}"}
 
 
 def test_the_counts_of_an_older_deployment_are_not_added(tmp_path: Path) -> None:

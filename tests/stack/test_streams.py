@@ -50,6 +50,14 @@ def words(count: int) -> str:
     return " ".join(f"w{number}" for number in range(count))
 
 
+def kill_workers(stack: Deployment) -> None:
+    """Ends all workers that wait for models, without a word to them."""
+    workers = [pid for pid in stack.pids("celery") if " -Q io" in stack.processes().get(pid, "")]
+    assert workers
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+
+
 def test_two_hundred_streams_at_once_are_exact(stack: Deployment) -> None:
     texts = many(stack.openai, "tokens:40@10", 200)
 
@@ -99,9 +107,7 @@ def test_a_killed_worker_costs_its_clients_seconds_and_not_for_ever(stack: Deplo
     with httpx2.stream("POST", f"{stack.openai}/chat/completions", json=body, timeout=30) as response:
         lines = response.iter_lines()
         next(lines)
-        for pid in stack.pids("celery"):
-            if " -Q io" in stack.processes().get(pid, ""):
-                os.kill(pid, signal.SIGKILL)
+        kill_workers(stack)
         killed = time.monotonic()
         last = [line for line in lines if line.startswith("data: ")][-1]
 
@@ -109,6 +115,19 @@ def test_a_killed_worker_costs_its_clients_seconds_and_not_for_ever(stack: Deplo
     assert error["code"] == "run_interrupted"
     assert time.monotonic() - killed < 10
     assert until(lambda: many(stack.openai, "text:back", 1) == ["back"], 30)
+
+
+def test_the_clients_of_a_durable_flow_notice_nothing_of_killed_workers(stack: Deployment) -> None:
+    async def run() -> list[str]:
+        async with httpx2.AsyncClient(timeout=60) as client:
+            streams = [asyncio.create_task(text(client, stack.openai, "lasting")) for _ in range(8)]
+            await asyncio.sleep(2)
+            kill_workers(stack)
+            return await asyncio.gather(*streams)
+
+    texts = asyncio.run(run())
+
+    assert [answer.strip() for answer in texts] == [f"first\n\n{words(80)}"] * 8
 
 
 def test_a_run_that_is_over_leaves_nothing_that_stays(stack: Deployment) -> None:

@@ -69,7 +69,7 @@ def test_a_killed_launcher_leaves_its_data_to_the_next_one(tmp_path: Path) -> No
 
     with deployed("up", "--port", "0", data=tmp_path) as second:
         with second.redis() as redis:
-            assert redis.exists(f"bb:run:{run_id}")
+            assert redis.exists(f"bb:run:open:{run_id}")
         left = {pid for pid in children if psutil.pid_exists(pid) and "valkey" not in psutil.Process(pid).name()}
         assert until(lambda: not {pid for pid in left if psutil.pid_exists(pid)}, 40)
 

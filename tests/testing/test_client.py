@@ -142,13 +142,16 @@ def test_an_unknown_run_has_no_record() -> None:
         client.record("nobody")
 
 
-def test_a_run_id_is_used_once() -> None:
-    brain, _ = asking("x", "y")
+def test_a_run_id_answers_one_request() -> None:
+    brain, scripted = asking("x", "y")
 
     with Client(brain) as client:
-        assert client.chat("hi", run_id="mine").run_id == "mine"
+        first = client.chat("hi", run_id="mine")
+        assert first.run_id == "mine"
+        assert client.chat("hi", run_id="mine") == first
+        assert len(scripted.asked) == 1
         with pytest.raises(Conflict):
-            client.chat("hi", run_id="mine")
+            client.chat("something else", run_id="mine")
 
 
 def test_a_strict_brain_refuses_an_unknown_model() -> None:

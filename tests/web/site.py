@@ -13,9 +13,11 @@ from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
 from bigbrain.brain import Brain
+from bigbrain.engine.records import RunRecord
 from bigbrain.errors import BrainError
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started
 from bigbrain.flows import Flow
+from bigbrain.identity import OPEN, Identity
 from bigbrain.messages import JSON, Request, Text
 from bigbrain.models import FixedModel
 from bigbrain.scope import Scope
@@ -40,6 +42,10 @@ class Site:
     @property
     def client(self) -> FlaskClient:
         return self.app.test_client()
+
+    def record(self, run_id: str, scope: str = OPEN) -> RunRecord:
+        """The record of a run once it is over; run_id: as its client knows it."""
+        return self.house.record(Identity(run_id, scope).key)
 
 
 @contextmanager

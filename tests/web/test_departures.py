@@ -117,9 +117,9 @@ def test_a_connection_may_be_watched_again(pair: tuple[socket.socket, socket.soc
 
 
 def run_id_of(site: Site) -> str:
-    """The id of the one run there is; its response may not have begun."""
+    """The id on record of the one run there is; its response may not have begun."""
     (key,) = site.house.store.client.keys("bb:run:*:log")
-    return str(key.decode().split(":")[2])
+    return str(key.decode().removeprefix("bb:run:").removesuffix(":log"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from bigbrain.identity import Identity
 from bigbrain.ring import SIZE, RedisRing
 from bigbrain.settings import Settings
 from bigbrain.trace import TraceEvent
@@ -92,7 +93,7 @@ def test_a_request_that_starts_a_run_is_told_under_the_runs_id() -> None:
 
     event = recorder.only("run.start")
     assert response.status_code == 200
-    assert (event.run, event.flow) == (response.headers["X-Run-Id"], "b")
+    assert (event.run, event.flow) == (Identity(response.headers["X-Run-Id"]).key, "b")
     assert event.detail == {"model": "b" * 200, "stream": False}
     assert before <= event.at <= time.time()
 

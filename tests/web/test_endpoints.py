@@ -62,7 +62,7 @@ def test_the_documents_id_is_the_runs_with_the_protocols_prefix(path: str, prefi
         run_id = response.headers["X-Run-Id"]
         assert len(run_id) == 32
         assert response.json["id"] == prefix + run_id
-        assert site.house.record(run_id).status == "done"
+        assert site.record(run_id).status == "done"
 
 
 @pytest.mark.parametrize("path", BOTH)
@@ -249,7 +249,7 @@ def test_a_stream_that_the_server_cuts_leaves_its_run_alone() -> None:
         response.close()
         model.may_go_on.set()
 
-        assert site.house.record(response.headers["X-Run-Id"]).status == "done"
+        assert site.record(response.headers["X-Run-Id"]).status == "done"
 
 
 @pytest.mark.parametrize(("model", "answered_by"), [("b", "b"), ("acme/coder", "acme/coder"), ("gpt-9", "b")])

@@ -8,6 +8,7 @@ import pytest
 
 from bigbrain.brain import Brain
 from bigbrain.flows import Flow
+from bigbrain.identity import Identity
 from bigbrain.models import FixedModel
 from bigbrain.settings import Settings
 from tests.web.site import BOTH, CHAT, MESSAGES, Pausing, asking, saying, serving
@@ -115,7 +116,7 @@ def test_a_log_that_has_expired_ends_the_stream_with_an_error() -> None:
         response = site.client.post(MESSAGES, json=asking(stream=True))
         chunks = iter(response.response)
         next(chunks)
-        run_id = response.headers["X-Run-Id"]
+        run_id = Identity(response.headers["X-Run-Id"]).key
         site.house.store.client.delete(f"bb:run:{run_id}")
         for follower in site.house.hub._followers[run_id]:
             follower.post("again")

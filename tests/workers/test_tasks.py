@@ -112,7 +112,7 @@ class Office:
     ) -> list[Event]:
         """All events of an answer, in legal order."""
         asked = Request(model=flow, messages=(user("go"),))
-        with self.reception.receive(asked, run_id, 5.0) as (started, follower):
+        with self.reception.receive(asked, run_id, 5.0) as (started, follower, _):
             events: list[Event] = [started]
             meanwhile()
 

@@ -1,0 +1,248 @@
+"""`bigbrain runs`: look at the runs of a deployment and act on them, over its own API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import get_args
+from urllib.parse import quote
+
+import click
+import httpx2
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bigbrain.engine.records import Status
+from bigbrain.errors import BrainError
+from bigbrain.messages import JSON, Usage
+from bigbrain.settings import Settings
+
+PATIENCE = 30.0
+"""Seconds that an answer may take; a stream says that it lives every 10."""
+TRIES = 5
+"""How often a stream that broke is taken up again before it is given up; each event starts the count anew."""
+PAUSE = 1.0
+"""Seconds before it is."""
+COLOURS: dict[str, str] = {"done": "green", "failed": "red", "cancelled": "yellow", "running": "cyan"}
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A run of the list."""
+
+    id: str
+    flow: str
+    status: Status
+    begun: int
+    ended: int | None
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """The list's answer."""
+
+    data: tuple[_Row, ...]
+    after: str | None
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A step that was done."""
+
+    path: str
+    attempt: int
+    result: str
+    usage: Usage = Usage()
+
+
+class _Error(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """A run as it is shown."""
+
+    id: str
+    flow: str
+    status: Status
+    begun: int
+    ended: int | None
+    cursor: str
+    replayed: int
+    usage: Usage
+    steps: tuple[_Step, ...]
+    error: _Error | None
+
+
+@click.group()
+@click.option("--url", default="http://127.0.0.1:8080", show_default=True, help="Where the brain is.")
+@click.pass_context
+def runs(ctx: click.Context, url: str) -> None:
+    """Look at the runs of a brain: list them, show, follow, cancel or retry one.
+
+    The key, if one is asked for, is the first of BIG_BRAIN_KEYS; a key sees its own runs only.
+    """
+    key = next(iter(Settings.read().keys), "")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    ctx.obj = ctx.with_resource(httpx2.Client(base_url=url.rstrip("/"), headers=headers, timeout=PATIENCE))
+
+
+@runs.command("list")
+@click.option("--status", type=click.Choice(get_args(Status)), help="Only those that are so.")
+@click.option("--flow", help="Only those of one flow.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 100), help="How many.")
+@click.option("--after", help="Go on where an earlier list ended.")
+@click.pass_obj
+def list_(client: httpx2.Client, status: str | None, flow: str | None, limit: int, after: str | None) -> None:
+    """List runs, the newest first."""
+    asked = {"status": status, "flow": flow, "limit": str(limit), "after": after}
+    query = {name: value for name, value in asked.items() if value}
+    page = msgspec.json.decode(_answer(client, "GET", "/v1/runs", query), type=_Page)
+    table = Table("run", "flow", "status", "begun", "seconds", box=None)
+    for row in page.data:
+        table.add_row(row.id, row.flow, _coloured(row.status), _moment(row.begun), _seconds(row.begun, row.ended))
+    console = _console()
+    console.print(table)
+    if page.after:
+        console.print(f"[dim]more with[/] --after {page.after}")
+
+
+@runs.command()
+@click.argument("run_id")
+@click.pass_obj
+def show(client: httpx2.Client, run_id: str) -> None:
+    """Show a run: its steps, what they cost, what went wrong."""
+    _show(_answer(client, "GET", _path(run_id)))
+
+
+@runs.command()
+@click.argument("run_id")
+@click.option("--after", default=0, type=click.IntRange(0), help="Leave out the events up to this number.")
+@click.pass_obj
+def follow(client: httpx2.Client, run_id: str, after: int) -> None:
+    """Print a run's answer as it comes, from its beginning; a connection that breaks is made anew."""
+    for event in _events(client, run_id, after):
+        match event:
+            case {"type": "delta", "text": str(text)}:
+                click.echo(text, nl=False)
+            case {"type": "failed", "message": str(message)}:
+                click.echo()
+                raise BrainError(f"the run failed: {message}")
+    click.echo()
+
+
+@runs.command()
+@click.argument("run_id")
+@click.pass_obj
+def cancel(client: httpx2.Client, run_id: str) -> None:
+    """Stop a run, and wait until it has."""
+    _show(_answer(client, "POST", f"{_path(run_id)}/cancel"))
+
+
+@runs.command()
+@click.argument("run_id")
+@click.pass_obj
+def retry(client: httpx2.Client, run_id: str) -> None:
+    """Have a run that failed or was cancelled go on from its last completed step."""
+    _show(_answer(client, "POST", f"{_path(run_id)}/retry"))
+
+
+def _answer(client: httpx2.Client, method: str, path: str, query: dict[str, str] | None = None) -> bytes:
+    """The body of an answer. Raises `BrainError` when there is none, or when it is a refusal."""
+    with _reaching(client):
+        response = client.request(method, path, params=query)
+    _check(response)
+    return response.content
+
+
+def _events(client: httpx2.Client, run_id: str, after: int) -> Iterator[dict[str, JSON]]:
+    """The events of a run after entry `after` of its log, each once."""
+    tries = 0
+    while tries < TRIES:
+        over = True
+        try:
+            for number, events in _entries(client, run_id, after):
+                yield from events
+                after, tries = number, 0
+                # a server that is shut down may end a stream before its time
+                over = any(event["type"] in ("finished", "failed") for event in events)
+        except httpx2.TransportError:
+            over = False
+        if over:
+            return
+        tries += 1
+        time.sleep(PAUSE)
+    raise BrainError(f"`{client.base_url}` cannot be reached any more; go on with `--after {after}`")
+
+
+def _entries(client: httpx2.Client, run_id: str, after: int) -> Iterator[tuple[int, list[dict[str, JSON]]]]:
+    """The entries of a run's log as one connection brings them."""
+    with client.stream("GET", f"{_path(run_id)}/events", headers={"Last-Event-ID": str(after)}) as response:
+        if response.status_code != 200:
+            response.read()
+        _check(response)
+        number = after
+        for line in response.iter_lines():
+            name, _, value = line.partition(": ")
+            if name == "id":
+                number = int(value)
+            elif name == "data":
+                yield number, msgspec.json.decode(value)
+
+
+@contextmanager
+def _reaching(client: httpx2.Client) -> Iterator[None]:
+    try:
+        yield
+    except httpx2.TransportError as error:
+        raise BrainError(
+            f"nobody answers at `{client.base_url}`; start a brain with `bigbrain up`, or name it with `--url`"
+        ) from error
+
+
+def _check(response: httpx2.Response) -> None:
+    """Raises `BrainError` with the words of a refusal."""
+    if response.status_code == 200:
+        return
+    try:
+        said = response.json()["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        said = f"the answer is {response.status_code}, and no brain's"
+    raise BrainError(str(said))
+
+
+def _path(run_id: str) -> str:
+    return f"/v1/runs/{quote(run_id, safe='')}"
+
+
+def _show(document: bytes) -> None:
+    run = msgspec.json.decode(document, type=_Run)
+    console = _console()
+    console.print(f"[bold]{run.id}[/] {run.flow} {_coloured(run.status)}", end="")
+    console.print(f" begun {_moment(run.begun)}, {_seconds(run.begun, run.ended)} s, replayed {run.replayed} times")
+    table = Table("step", "attempt", "result", "tokens in", "tokens out", box=None)
+    for step in run.steps:
+        table.add_row(step.path, str(step.attempt), step.result, str(step.usage.prompt), str(step.usage.output))
+    table.add_row("all", "", "", str(run.usage.prompt), str(run.usage.output))
+    console.print(table)
+    if run.ended is None:
+        console.print(f"next is step {run.cursor}")
+    if run.error:
+        console.print(f"[red]{run.error.code}[/]: {run.error.message}")
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
+
+
+def _coloured(status: str) -> str:
+    return f"[{COLOURS[status]}]{status}[/]" if status in COLOURS else status
+
+
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _seconds(begun: int, ended: int | None) -> str:
+    return f"{(ended - begun) / 1000:.1f}" if ended is not None else "…"

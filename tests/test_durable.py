@@ -1,0 +1,396 @@
+"""Durable flows: what a worker's death costs, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import fakeredis
+import pytest
+
+from bigbrain import Brain, Chat, Flow, Turn, WiringError, agent, respond, tool
+from bigbrain.agents import Agent
+from bigbrain.errors import ModelBroke
+from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, checked, collect, replay
+from bigbrain.flows import All, Group, One, Select
+from bigbrain.messages import Response, Text, ToolCall
+from bigbrain.resuming import Continuing
+from bigbrain.testing import Client, Says, ScriptedModel
+
+
+class Counting:
+    """Makes agents that count how often they act."""
+
+    def __init__(self) -> None:
+        self.acted: list[str] = []
+
+    def says(self, *texts: str, name: str = "", select: str = "") -> Agent:
+        @agent(name=name or (texts[0] if texts else "silent"))
+        def act(turn: Turn, chat: Chat) -> None:
+            self.acted.append(name or texts[0])
+            for text in texts:
+                turn.reply(iter(text))
+            if select:
+                turn.select(select)
+
+        return act
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting()
+
+
+def durable(*agents: Agent, name: str = "kept") -> Flow:
+    return Flow(*agents).named(name).durable()
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_client_notices_nothing_of_a_worker_that_died(counting: Counting, done: bool) -> None:
+    with Client(Brain("b", durable(counting.says("one two", "three")))) as client:
+        client.crash_at("0", done=done)
+        answer = client.chat("go")
+
+    assert answer.text == "one two\n\nthree"
+    assert len(counting.acted) == 1 + done
+
+
+def test_a_completed_step_is_not_done_again(counting: Counting) -> None:
+    flow = (Flow(counting.says("a")) >> Flow(counting.says("b")) >> Flow(counting.says("c"))).named("x").durable()
+    with Client(Brain("b", flow >> respond)) as client:
+        client.crash_at("1", done=True)
+        answer = client.chat("go")
+
+    assert answer.text == "a\n\nb\n\nc"
+    assert counting.acted == ["a", "b", "b", "c"]
+
+
+def test_what_was_delivered_before_is_not_delivered_again(counting: Counting) -> None:
+    flow = (Flow(counting.says("one")) >> respond >> Flow(counting.says("two")) >> respond).named("x").durable()
+    with Client(Brain("b", flow)) as client:
+        client.crash_at("2", done=True)
+        answer = client.chat("go")
+
+    assert answer.text == "one\n\ntwo"
+    list(checked(answer.events))
+
+
+def test_an_answer_that_comes_out_otherwise_ends_with_an_error_and_the_run_goes_on() -> None:
+    texts = iter(["first try", "second try"])
+
+    @agent
+    def moody(turn: Turn, chat: Chat) -> None:
+        turn.reply(next(texts))
+
+    with Client(Brain("b", durable(moody) >> respond >> Flow(Counting().says("after")))) as client:
+        client.crash_at("0", done=True)
+        answer = client.ask("go")
+        record = client.record(answer.run_id)
+
+    assert answer.failed is not None
+    assert (answer.failed.code, answer.failed.retryable) == ("run_interrupted", True)
+    assert answer.text in ("", "first try")
+    assert record.status == "done"
+
+
+def test_a_flow_that_is_not_durable_is_not_run_again(counting: Counting) -> None:
+    with Client(Brain("b", durable(counting.says("a")) >> Flow(counting.says("b")))) as client:
+        client.crash_at("1")
+        answer = client.ask("go")
+
+    assert answer.failed is not None
+    assert answer.failed.code == "run_interrupted"
+
+
+def test_a_step_that_fails_is_run_again_as_often_as_it_may(counting: Counting) -> None:
+    tries: list[int] = []
+
+    @agent
+    def flaky(turn: Turn, chat: Chat) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ModelBroke("the first time")
+        turn.reply("the second time")
+
+    with Client(Brain("b", Flow(flaky).named("x").durable(retries=1))) as client:
+        answer = client.chat("go")
+        steps = client.record(answer.run_id).steps
+
+    assert answer.text == "the second time"
+    assert [step["result"] for step in steps] == ["model_broke", "done"]
+
+
+def test_a_step_that_fails_too_often_fails_with_its_last_error() -> None:
+    @agent
+    def broken(turn: Turn, chat: Chat) -> None:
+        raise ModelBroke("always")
+
+    with Client(Brain("b", Flow(broken).named("x").durable(retries=1))) as client:
+        answer = client.ask("go")
+
+    assert answer.failed is not None
+    assert answer.failed.code == "model_broke"
+
+
+def test_a_run_that_lasts_longer_than_its_time_to_live_is_given_up() -> None:
+    @agent
+    def broken(turn: Turn, chat: Chat) -> None:
+        raise ModelBroke("always")
+
+    with Client(Brain("b", Flow(broken).named("x").durable(retries=9, ttl=0.5))) as client:
+        answer = client.ask("go")
+
+    assert answer.failed is not None
+    assert answer.failed.code == "run_expired"
+
+
+def test_a_settled_round_of_tool_calls_is_not_repeated() -> None:
+    ran: list[str] = []
+
+    @tool
+    def look(where: str) -> str:
+        """Looks somewhere."""
+        ran.append(where)
+        return "seen"
+
+    @agent
+    def house(turn: Turn, chat: Chat) -> None:
+        turn.reply(chat.resolve(turn.last, tools=[look]))
+
+    call = ToolCall("c1", "look", '{"where": "door"}')
+    model = ScriptedModel(Says(calls=(call,)), "it is shut", "it is shut")
+    with Client(Brain("b", Flow(house, model=model).named("house").durable())) as client:
+        client.crash_at("0", done=True)
+        answer = client.chat("is the door open?")
+
+    assert answer.text == "it is shut"
+    assert ran == ["door"]
+    assert len(model.asked) == 3
+    assert model.asked[2].messages[-1].results[0].text == "seen"
+
+
+@pytest.mark.parametrize("group", [All, Group])
+def test_the_finished_members_of_a_group_are_not_done_again(group, counting: Counting) -> None:
+    flow = group(Flow(counting.says("a")), Flow(counting.says("b"))).named("both").durable()
+    with Client(Brain("b", flow >> respond)) as client:
+        client.crash_at("0", done=True)
+        answer = client.chat("go")
+
+    assert sorted(counting.acted) == ["a", "b"]
+    assert sorted(answer.text.split("\n\n")) == ["a", "b"]
+
+
+def test_a_group_keeps_the_order_of_arrival_when_it_goes_on(counting: Counting) -> None:
+    first = Flow(counting.says("1")) >> Flow(counting.says("2")) >> Flow(counting.says("3"))
+    with Client(Brain("b", Group(first, Flow(counting.says("x"))).named("g").durable() >> respond)) as client:
+        client.crash_at("0", done=True)
+        answer = client.chat("go")
+    order = [text for text in answer.text.split("\n\n") if text != "x"]
+
+    assert order == ["1", "2", "3"]
+    assert len(counting.acted) == 4
+
+
+def test_a_race_that_was_won_is_not_run_again(counting: Counting) -> None:
+    flow = One(Flow(counting.says("only"))).named("race").durable()
+    with Client(Brain("b", flow >> respond)) as client:
+        client.crash_at("0", done=True)
+        answer = client.chat("go")
+
+    assert answer.text == "only"
+    assert counting.acted == ["only"]
+
+
+def test_a_chosen_member_goes_on_without_choosing_again(counting: Counting) -> None:
+    select = Select(Flow(counting.says("left")).named("left"), Flow(counting.says("right")).named("right"))
+    flow = (Flow(counting.says("router", name="router", select="right")) >> select).named("x").durable()
+    with Client(Brain("b", flow >> respond)) as client:
+        client.crash_at("1/right/0")
+        answer = client.chat("go")
+
+    assert answer.text == "router\n\nright"
+    assert counting.acted == ["router", "right"]
+
+
+def test_spread_members_survive_as_well(counting: Counting) -> None:
+    flow = All(Flow(counting.says("a")), Flow(counting.says("b")), spread=True).named("both").durable()
+    with Client(Brain("b", flow >> respond)) as client:
+        client.crash_at("0/1/0", done=True)
+        answer = client.chat("go")
+
+    assert answer.text == "a\n\nb"
+    assert counting.acted.count("a") == 1
+
+
+def test_a_poisoned_step_is_given_up_after_three_workers(counting: Counting) -> None:
+    with Client(Brain("b", durable(counting.says("x")))) as client:
+        client.crash_at("0", times=3)
+        answer = client.ask("go")
+
+    assert answer.failed is not None
+    assert answer.failed.code == "run_failed"
+    assert counting.acted == []
+
+
+def test_a_run_that_failed_goes_on_from_its_last_step_when_it_is_asked_to(counting: Counting) -> None:
+    fails = iter([True, False])
+
+    @agent
+    def once(turn: Turn, chat: Chat) -> None:
+        turn.reply("half")
+        if next(fails):
+            raise ModelBroke("once")
+
+    with Client(Brain("b", Flow(counting.says("a")) >> respond >> Flow(once) >> respond)) as client:
+        failed = client.ask("go", run_id="r")
+        assert client.record("r").status == "failed"
+        assert client.reception.runs.retry("r")
+        record = client.record("r")
+        lines = client.reception.runs.store.follow("r", "late", 0)
+
+    assert failed.failed is not None
+    assert record.status == "done"
+    assert counting.acted == ["a"]
+    assert lines is not None
+
+
+def changed(**terms: bool) -> tuple[Brain, Brain, list[str]]:
+    """A brain whose second step fails, the next version of it, in which the first flow is another, and what was done."""
+    done: list[str] = []
+
+    @agent
+    def breaks(turn: Turn, chat: Chat) -> None:
+        raise ModelBroke
+
+    @agent
+    def tells(turn: Turn, chat: Chat) -> None:
+        done.append("second")
+        turn.reply("done")
+
+    counting = Counting()
+    before = (Flow(counting.says("a")).named("old") >> Flow(breaks)).named("x").durable(**terms)
+    after = (Flow(counting.says("a")).named("new") >> Flow(tells)).named("x").durable(**terms)
+    return Brain("b", before >> respond), Brain("b", after >> respond), done
+
+
+def test_a_run_of_another_structure_ends_with_an_error() -> None:
+    before, after, done = changed()
+    server = fakeredis.FakeRedis()
+    with Client(before, server=server) as client:
+        assert client.ask("go", run_id="r").failed is not None
+    with Client(after, server=server) as client:
+        failed = client.ask("go", run_id="r").failed
+
+    assert failed is not None
+    assert failed.code == "brain_changed"
+    assert done == []
+
+
+def test_a_forward_compatible_run_goes_on_where_its_next_step_is_in_the_new_structure() -> None:
+    before, after, done = changed(forward_compatible=True)
+    server = fakeredis.FakeRedis()
+    with Client(before, server=server) as client:
+        assert client.ask("go", run_id="r").failed is not None
+    with Client(after, server=server) as client:
+        answer = client.chat("go", run_id="r")
+
+    assert answer.text == "a\n\ndone"
+    assert done == ["second"]
+
+
+@pytest.mark.parametrize(("waits", "status"), [(True, "done"), (False, "failed")])
+def test_a_run_whose_flow_is_not_served_waits_for_it_if_it_is_to(waits: bool, status: str) -> None:
+    before, after, _ = changed(forward_compatible=True, resume_on_reregister=waits)
+    server = fakeredis.FakeRedis()
+    with Client(before, server=server) as client:
+        assert client.ask("go", run_id="r").failed is not None
+    with Client(Brain("other", Flow(model=ScriptedModel())), server=server) as client:
+        runs = client.reception.runs
+        runs.retry("r")
+        for _ in range(3):
+            runs.wake()
+        if not waits:
+            assert client.record("r").status == "failed"
+    with Client(after, server=server) as client:
+        client.reception.runs.wake()
+        assert client.record("r").status == status
+
+
+def test_the_order_of_retries_and_deaths_does_not_matter_to_the_text() -> None:
+    tries: list[int] = []
+
+    @agent
+    def stumbles(turn: Turn, chat: Chat) -> None:
+        def pieces() -> Iterator[str]:
+            yield "one "
+            tries.append(1)
+            if len(tries) < 2:
+                raise ModelBroke("in the middle")
+            yield "two"
+
+        turn.reply(pieces())
+
+    with Client(Brain("b", Flow(stumbles).named("x").durable(retries=1))) as client:
+        client.crash_at("0", done=True)
+        answer = client.ask("go")
+
+    assert answer.failed is None
+    assert answer.text == "one two"
+
+
+@pytest.mark.parametrize("wrong", [{"retries": -1}, {"ttl": 0}, {"ttl": -3.0}])
+def test_a_durability_that_cannot_be_meant_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(WiringError):
+        Flow().named("x").durable(**wrong)
+
+
+# Going on where the client is
+
+
+def continued(told: list[Event], again: list[Event]) -> tuple[list[Event], bool]:
+    emitted: list[Event] = []
+    continuing = Continuing(emitted.append, told, 0)
+    for event in again:
+        continuing(event)
+    continuing.end()
+    return emitted, continuing.diverged
+
+
+def cut_everywhere(events: list[Event]) -> Generator[tuple[list[Event], list[Event]]]:
+    for index in range(len(events) + 1):
+        yield events[:index], events[index:]
+
+
+WHOLE = Response("r", "b", 0, (Text("one two"), ToolCall("c", "look", '{"a":1}'), Text("three")), stop="end")
+PARTS = [event for event in replay(WHOLE) if isinstance(event, (Opened, Delta, Closed))]
+PIECES = [
+    piece
+    for event in PARTS
+    for piece in ([Delta(event.index, char) for char in event.text] if isinstance(event, Delta) else [event])
+]
+
+
+@pytest.mark.parametrize("again", [PARTS, PIECES])
+def test_wherever_the_first_attempt_was_cut_the_client_gets_the_whole_once(again: list[Event]) -> None:
+    for told, _ in cut_everywhere(PIECES):
+        emitted, diverged = continued(told, again)
+
+        assert not diverged
+        assert collect([*told, *emitted]).parts == WHOLE.parts
+        list(checked([*[*replay(Response("r"))][:1], *told, *emitted, Finished("end")]))
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        [Opened(0, Text()), Delta(0, "one THREE")],
+        [Opened(0, Text()), Delta(0, "on"), Closed(0)],
+        [Opened(0, ToolCall("c", "look"))],
+        [],
+    ],
+)
+def test_whatever_comes_out_otherwise_is_an_error_at_once_and_nothing_after_it(again: list[Event]) -> None:
+    emitted, diverged = continued([Opened(0, Text()), Delta(0, "one t")], again)
+
+    assert diverged
+    assert isinstance(emitted[-1], Failed)
+    assert sum(isinstance(event, Failed) for event in emitted) == 1

@@ -1,0 +1,214 @@
+"""`/v1/runs`: the runs of a key, as their client sees them: listed, shown, followed, stopped, taken up again.
+
+A key sees its own runs only; any other run is not there. Following gives the entries of a run's log,
+each under its number, so whoever says which one it read last gets exactly the others, from any process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import get_args
+
+import msgspec
+from flask import Blueprint, Response, jsonify, request
+from msgspec.structs import asdict, replace
+
+from bigbrain.engine.channels import Entry
+from bigbrain.engine.history import Page, Place
+from bigbrain.engine.records import RunRecord, RunRow, Status
+from bigbrain.errors import NotFound, WireError
+from bigbrain.events import Event, Failed, Started
+from bigbrain.identity import Identity, bare, is_run_id
+from bigbrain.messages import JSON
+from bigbrain.reception import Reception
+from bigbrain.states import RunState
+from web.arrivals import scope
+from web.departures import Client
+from web.failures import write_failure
+from web.relay import STREAM_HEADERS, Relay, Stream
+from web.visits import Visits
+
+PAGE = 20
+LONGEST_PAGE = 100
+STOPPED_WITHIN = 10.0
+"""Seconds that a run may take to stop before whoever wants it stopped is told that it has not yet."""
+
+STILL_STOPPING = Failed(
+    "run_stopping", "The run was asked to stop and has not ended yet; ask again.", status=504, retryable=True
+)
+
+
+def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
+    """All routes of `/v1/runs`. heartbeat: seconds of silence after which a stream of events says that it lives."""
+    blueprint = Blueprint("runs", __name__)
+    runs = _Runs(reception)
+
+    @blueprint.get("/v1/runs")
+    def listed() -> Response:
+        return jsonify(runs.page())
+
+    @blueprint.get("/v1/runs/<run_id>")
+    def shown(run_id: str) -> Response:
+        return _write(runs.record(run_id))
+
+    @blueprint.get("/v1/runs/<run_id>/events")
+    def events(run_id: str) -> Response:
+        record, after = runs.record(run_id), _read_after()
+        if after >= record.seq and (record.answered or record.ended is not None):
+            return Response(b"", headers=STREAM_HEADERS)
+        client = Client()
+        with ExitStack() as stack:
+            stack.enter_context(visits.open(record.id, client))
+            follower = stack.enter_context(reception.hub.follow(record.id, after))
+            follower.post("again")
+            tail = Tail(Relay(follower, client, heartbeat))
+            return Response(
+                Stream(tail, Entries(), b"", stack.pop_all().close), headers=STREAM_HEADERS, direct_passthrough=True
+            )
+
+    @blueprint.post("/v1/runs/<run_id>/cancel")
+    def cancelled(run_id: str) -> Response:
+        key = runs.record(run_id).id
+        reception.runs.store.stop(key)
+        if not reception.history.wait_over(key, STOPPED_WITHIN):
+            return write_failure(STILL_STOPPING)
+        return _write(runs.record(run_id))
+
+    @blueprint.post("/v1/runs/<run_id>/retry")
+    def retried(run_id: str) -> Response:
+        record = runs.record(run_id)
+        if not reception.runs.retry(record.id):
+            said = f"the run is {record.status}; only one that failed or was cancelled can be taken up again"
+            return write_failure(Failed("run_not_failed", said, status=409))
+        return _write(runs.record(run_id))
+
+    return blueprint
+
+
+class _Runs:
+    """The runs of the current request's key."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._reception = reception
+
+    def record(self, run_id: str) -> RunRecord:
+        """One run. Raises `NotFound` when the key has no such run."""
+        found = self._reception.runs.store.record(Identity(run_id, scope()).key) if is_run_id(run_id) else None
+        if found is None:
+            raise NotFound(f"there is no run `{run_id[:128]}`; `/v1/runs` lists those there are", param="run_id")
+        return found
+
+    def page(self) -> dict[str, JSON]:
+        """The page of the list that the query asks for."""
+        status = request.args.get("status", "")
+        if status and status not in get_args(Status):
+            raise WireError(f"`status` must be one of {', '.join(get_args(Status))}", param="status")
+        flow, limit, after = request.args.get("flow", ""), _read_limit(), _read_place()
+        page = self._reception.history.page(scope(), status=status, flow=flow, limit=limit, after=after)
+        return _write_page(page)
+
+
+class Tail:
+    """The entries of a run's log on their way to one client."""
+
+    def __init__(self, relay: Relay) -> None:
+        self.run_id = relay.run_id
+        self._relay = relay
+
+    @property
+    def over(self) -> bool:
+        """Whether the answer's last event was read."""
+        return self._relay.over
+
+    @property
+    def left(self) -> bool:
+        """Whether the client has gone."""
+        return self._relay.left
+
+    def read(self) -> Sequence[Entry]:
+        """The entries that came next; none after a silence and when the client has left."""
+        return self._relay.read_entries()
+
+
+class Entries:
+    """Writes entries of a log as server-sent events: the entry's number as `id`, its events as a JSON array in `data`."""
+
+    heartbeat = b": keep-alive\n\n"
+
+    def write(self, told: Iterable[Entry]) -> bytes:
+        """The frames of these entries, as one chunk."""
+        return b"".join(b"id: %d\ndata: %b\n\n" % (seq, _write_events(events)) for seq, events in told)
+
+    def write_failed(self, failed: Failed) -> bytes:
+        """A frame without a number: what it tells is not in the log."""
+        return b"data: %b\n\n" % _write_events([failed])
+
+
+def _write_events(events: Iterable[Event]) -> bytes:
+    return msgspec.json.encode([{"type": type(event).__name__.lower(), **asdict(_public(event))} for event in events])
+
+
+def _public(event: Event) -> Event:
+    return replace(event, id=bare(event.id)) if isinstance(event, Started) else event
+
+
+def _write(record: RunRecord) -> Response:
+    state = msgspec.convert(record.state, RunState)
+    error = record.error
+    return jsonify(
+        id=bare(record.id),
+        object="run",
+        status=record.status,
+        flow=record.flow,
+        begun=record.begun,
+        ended=record.ended,
+        cursor=record.cursor,
+        attempt=record.attempt,
+        answered=record.answered,
+        replayed=record.replayed,
+        usage={**msgspec.to_builtins(state.account.usage), "calls": state.account.calls},
+        steps=record.steps,
+        # its `detail` is for the author, and stays in the record
+        error={name: error[name] for name in ("code", "message")} if isinstance(error, dict) else None,
+        last_event=record.seq,
+    )
+
+
+def _write_page(page: Page) -> dict[str, JSON]:
+    after = page.after
+    return {
+        "object": "list",
+        "data": [_write_row(row) for row in page.rows],
+        "has_more": after is not None,
+        "after": f"{after.begun}-{bare(after.id)}" if after else None,
+    }
+
+
+def _write_row(row: RunRow) -> dict[str, JSON]:
+    return {"object": "run", **asdict(replace(row, id=bare(row.id)))}
+
+
+def _read_limit() -> int:
+    text = request.args.get("limit", str(PAGE))
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= LONGEST_PAGE):
+        raise WireError(f"`limit` must be a whole number from 1 to {LONGEST_PAGE}", param="limit")
+    return int(text)
+
+
+def _read_place() -> Place | None:
+    text = request.args.get("after", "")
+    if not text:
+        return None
+    begun, _, last = text.partition("-")
+    if not (begun.isascii() and begun.isdigit() and len(begun) <= 15 and is_run_id(last)):
+        raise WireError("`after` must be the `after` of the page before", param="after")
+    return Place(int(begun), Identity(last, scope()).key)
+
+
+def _read_after() -> int:
+    """The last entry that the client has; the header counts, because a browser that reconnects repeats the address."""
+    text = request.headers.get("Last-Event-ID") or request.args.get("after", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise WireError("`Last-Event-ID`, or `after`, must be the `id` of an event of this run", param="after")
+    return int(text)
