@@ -64,6 +64,7 @@ task_send_sent_event = False
 
 beat_schedule = {
     # Every I/O worker does the same by itself each second; with beat, recovery does not hang on which
-    # workers happen to live. `expires`: when no worker takes it, the next one will do as well.
-    "wake": {"task": "workers.tasks.wake", "schedule": 1.0, "options": {"expires": 2.0}},
+    # workers happen to live. More often than every few seconds it would only keep an idle machine awake.
+    # `expires`: when no worker takes it, the next one will do as well.
+    "wake": {"task": "workers.tasks.wake", "schedule": 5.0, "options": {"expires": 10.0}},
 }

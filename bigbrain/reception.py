@@ -18,7 +18,7 @@ from bigbrain.engine.channels import Follower, Hub
 from bigbrain.engine.history import History
 from bigbrain.engine.records import NewRun
 from bigbrain.engine.runs import Runs
-from bigbrain.errors import Busy, Conflict
+from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired
 from bigbrain.events import Event, Started
 from bigbrain.identity import fingerprint
 from bigbrain.messages import Request
@@ -32,6 +32,9 @@ TRIES = 4
 """How often a request looks at a run that is gone, or stopped, by the time it wants to join it."""
 STOPPING = 2.0
 """Seconds that a run which is being stopped may take until it can go on for a client that has come back."""
+
+HOPELESS = frozenset({BrainChanged.code, RunExpired.code})
+"""Errors after which a run can never go on, so that its request starts a new one."""
 
 
 class Begun(NamedTuple):
@@ -81,7 +84,7 @@ class Reception:
             yield begun
 
     def _join(self, run: NewRun, follower: Follower) -> Begun | None:
-        """The answer of a run that is there already; None when it is gone, or was about to be stopped."""
+        """The answer of a run that is there already; None when it is gone, or is to be looked at once more."""
         standing = self.history.join(run.id, run.fingerprint)
         if standing is None:
             return None
@@ -89,6 +92,9 @@ class Reception:
             raise Conflict("the run id is taken by another request; send this one under a new id")
         if standing.complete:
             return self._follow(standing.first, follower, "replayed")
+        if standing.over and standing.code in HOPELESS:
+            self.history.forget(run.id, standing.ended)
+            return None
         if standing.over:
             # of several that come at once, one has it go on and the others join
             self.runs.retry(run.id)

@@ -11,7 +11,7 @@ import pytest
 from bigbrain.agents import agent
 from bigbrain.brain import Brain
 from bigbrain.chat import Chat
-from bigbrain.errors import Conflict, ModelBusy
+from bigbrain.errors import BrainChanged, BrainError, Conflict, ModelBusy, RunExpired
 from bigbrain.events import Delta, Started, collect
 from bigbrain.flows import Flow, respond
 from bigbrain.messages import Request, user
@@ -128,6 +128,27 @@ def test_a_run_that_is_gone_starts_anew() -> None:
             pass
 
     assert begun.how == "started"
+
+
+@pytest.mark.parametrize("error", [BrainChanged, RunExpired])
+def test_a_run_that_can_never_go_on_is_begun_anew(error: type[BrainError]) -> None:
+    tries = count(1)
+
+    @agent
+    def fail_once(turn: Turn, chat: Chat) -> None:
+        if next(tries) == 1:
+            raise error
+        turn.reply("anew")
+
+    with living(Brain("b", Flow(fail_once))) as house:
+        failed = house.fail(HELLO, "r1")
+        with house.reception.receive(HELLO, "r1", 5.0) as begun:
+            pass
+        record = house.record("r1")
+
+    assert failed.code == error.code
+    assert begun.how == "started"
+    assert (record.status, len(record.steps)) == ("done", 1)
 
 
 def test_a_run_that_is_being_stopped_goes_on_for_a_client_that_comes_back() -> None:

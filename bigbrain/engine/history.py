@@ -26,12 +26,20 @@ LONGEST_POLL = 0.1
 JOIN = """
 -- ARGV: id, fingerprint.  How a run stands for a client that asks the same again; a complete answer counts as replayed.
 local record, log = 'bb:run:' .. ARGV[1], 'bb:run:' .. ARGV[1] .. ':log'
-local r = redis.call('HMGET', record, 'status', 'answered', 'fingerprint', 'stop')
+local r = redis.call('HMGET', record, 'status', 'answered', 'fingerprint', 'stop', 'error', 'ended')
 local first = redis.call('XRANGE', log, '1-0', '1-0')[1]
 if not r[1] or not first then return false end
 local complete = r[1] == 'done' or r[2] == '1'
 if complete and r[3] == ARGV[2] then redis.call('HINCRBY', record, 'replayed', 1) end
-return {r[1], complete and 1 or 0, r[3] or '', r[4] and 1 or 0, first[2][2]}
+return {r[1], complete and 1 or 0, r[3] or '', r[4] and 1 or 0, first[2][2], r[5] or 'null', r[6] or 0}
+"""
+
+FORGET = """
+-- ARGV: id, when it ended (ms).  Takes a run that is over off the record, unless it was taken up or begun again meanwhile.
+local record = 'bb:run:' .. ARGV[1]
+if redis.call('HGET', record, 'ended') ~= ARGV[2] then return 0 end
+for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('DEL', record .. part) end
+return 1
 """
 
 PAGE = """
@@ -69,6 +77,10 @@ class Standing(NamedTuple):
     fingerprint: str
     stopping: bool
     first: Event
+    code: str
+    """Of the error that it failed with."""
+    ended: int
+    """When it ended, in ms since 1970, or 0."""
 
     @property
     def over(self) -> bool:
@@ -97,20 +109,28 @@ class History:
         self._client = client
         self._join = client.register_script(JOIN)
         self._page = client.register_script(PAGE)
+        self._forget = client.register_script(FORGET)
 
     def join(self, run_id: str, fingerprint: str) -> Standing | None:
         """How a run stands for a request with this fingerprint; None when it is gone. A complete one counts as replayed."""
         row = self._join(args=[run_id, fingerprint])
         if not row:
             return None
-        status, complete, known, stopping, line = row
+        status, complete, known, stopping, line, error, ended = row
+        failed: dict[str, str] | None = msgspec.json.decode(error)
         return Standing(
             msgspec.convert(status.decode(), Status),
             bool(complete),
             known.decode(),
             bool(stopping),
             read_events(line)[0],
+            failed["code"] if failed else "",
+            int(ended),
         )
+
+    def forget(self, run_id: str, ended: int) -> bool:
+        """Takes a run off the record that ended at that moment; False when it was taken up or begun again meanwhile."""
+        return bool(self._forget(args=[run_id, ended]))
 
     def page(self, scope: str, *, status: str = "", flow: str = "", limit: int, after: Place | None = None) -> Page:
         """The runs of a scope that have this status and flow, if they are named."""

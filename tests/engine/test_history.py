@@ -93,3 +93,17 @@ def test_the_index_forgets_a_run_once_its_record_is_gone_and_not_before(store: R
     assert store.client.zrange("bb:runs:s", 0, -1) == [b"there"]
     assert store.client.zcard("bb:kept") == 0
     assert store.client.pttl("bb:runs:s") > 0
+
+
+def test_a_run_is_forgotten_only_as_long_as_it_has_ended_then(store: RunStore) -> None:
+    history = History(store.client)
+    store.start(new("r"))
+    running = history.forget("r", 0)
+    store.stop("r")
+    standing = history.join("r", "f")
+    assert standing is not None
+    wrong, right = history.forget("r", standing.ended - 1), history.forget("r", standing.ended)
+
+    assert (running, wrong, right) == (False, False, True)
+    assert (standing.code, standing.over) == ("run_cancelled", True)
+    assert store.client.keys("bb:run:*") == []
