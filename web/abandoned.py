@@ -14,8 +14,11 @@ from bigbrain.engine.store import RunStore
 logger = logging.getLogger(__name__)
 
 GRACE = 0.5
-"""Seconds between a client's departure and the stop of its run: enough for a client whose connection broke to come
-back to it, and short enough that a model stops within a second to write what nobody reads."""
+"""Seconds between a client's departure and the stop of its run: short enough that a model stops within a second to write
+what nobody reads."""
+
+RETURN = 5.0
+"""The same for a run that its client named: a client whose connection broke can come back to it."""
 
 
 class Abandoned:

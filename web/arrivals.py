@@ -23,12 +23,13 @@ def accept() -> None:
     g.accepted = perf_counter()
     g.scope = OPEN
     g.bad_header = ""
+    g.named = False
     g.run_id = uuid4().hex
     for name in NAMED_BY:
         if (named := request.headers.get(name)) is None:
             continue
         if is_run_id(named):
-            g.run_id = named
+            g.run_id, g.named = named, True
         else:
             g.bad_header = name
         return
@@ -43,6 +44,12 @@ def accepted() -> float:
 def run_id() -> str:
     """The id of the request's run, as its client knows it; a request that starts no run has one too, for the logs."""
     found: str = g.run_id
+    return found
+
+
+def named() -> bool:
+    """Whether the client chose the run's id, so that it can come back for the answer."""
+    found: bool = g.named
     return found
 
 

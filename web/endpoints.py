@@ -24,7 +24,7 @@ from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Limits
 from bigbrain.trace import Tracer, Trail
-from web.arrivals import accepted, identity, overhead_ms
+from web.arrivals import accepted, identity, named, overhead_ms
 from web.bodies import read_body
 from web.departures import Client
 from web.failures import write_failure
@@ -82,7 +82,7 @@ class Endpoints:
         who, client, now = identity(), Client(), time.time()
         try:
             with (
-                self.visits.open(who.key, client),
+                self.visits.open(who.key, client, returns=named()),
                 self._reception.receive(asked, who.key, now, scope=who.scope) as begun,
             ):
                 if begun.how == "started":

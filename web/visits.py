@@ -10,7 +10,7 @@ from flask import request
 
 from bigbrain.engine.store import RunStore
 from bigbrain.errors import Busy
-from web.abandoned import Abandoned
+from web.abandoned import GRACE, RETURN, Abandoned
 from web.connections import connection_of
 from web.departures import Client, Departures
 
@@ -23,16 +23,17 @@ class Visits:
         self._most = most
         self._places = threading.BoundedSemaphore(most)
         self._departures = Departures()
-        self._abandoned = Abandoned(store)
+        self._abandoned = Abandoned(store, grace=GRACE)
+        self._returning = Abandoned(store, grace=RETURN)
 
     @contextmanager
-    def open(self, run_id: str, client: Client) -> Iterator[None]:
+    def open(self, run_id: str, client: Client, *, returns: bool) -> Iterator[None]:
         """Watches the current request's client while the block runs; if it leaves meanwhile, its run is abandoned.
 
         Only a departure that was noticed abandons a run: a block that ends for another reason, such as
         the end of this process, leaves it alone. An abandoned run goes on while another client follows it.
 
-        run_id: as on record. Raises `Busy` when there is no place.
+        run_id: as on record. returns: whether the client knows the run's id, and gets time to come back. Raises `Busy` when there is no place.
         """
         if not self._places.acquire(blocking=False):
             raise Busy(f"{self._most} answers are open here already; try again", retry_after=1.0)
@@ -42,4 +43,4 @@ class Visits:
         finally:
             self._places.release()
             if client.left:
-                self._abandoned.add(run_id)
+                (self._returning if returns else self._abandoned).add(run_id)

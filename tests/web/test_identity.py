@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -25,6 +26,7 @@ from bigbrain.turns import Turn
 from bigbrain.wire import anthropic, openai_chat, sse
 from tests.web.site import BOTH, CHAT, MESSAGES, Pausing, Site, asking, listening, saying, serving
 from tests.web.sockets import send
+from web.abandoned import GRACE
 
 R7 = {"X-Run-Id": "r-7"}
 ODD = ["x" * 5120, "a/b", "r\\n7", "..", "a..b", ".a", "🦊".encode().decode("latin-1"), "", "a b"]
@@ -120,6 +122,21 @@ def test_a_client_that_comes_back_gets_the_whole_answer_of_the_run_under_way(pat
         assert b"200" in told
         assert answer.text == "begun"
         assert site.record("r-7").status == "done"
+        assert len(site.record("r-7").steps) == 1
+
+
+def test_a_run_that_was_named_waits_for_its_client_longer_than_another() -> None:
+    model = Pausing("begun")
+    with serving(Brain("b", Flow(model=model))) as site, listening(site.app) as url:
+        raw = site.client.application.json.dumps(asking(stream=True)).encode()
+        with send(url, BOTH[0], f"X-Run-Id: r-7\r\nContent-Length: {len(raw)}", raw) as connection:
+            connection.recv(65536)
+            assert model.reached.wait(5)
+        time.sleep(GRACE + 0.5)
+        again = ask(site, BOTH[0], stream=True)
+        model.may_go_on.set()
+
+        assert read(BOTH[0], again).text == "begun"
         assert len(site.record("r-7").steps) == 1
 
 
