@@ -177,9 +177,9 @@ class NamedFlow(Flow):
         """The same flow, which survives the death of its worker: it goes on elsewhere from its last completed step.
 
         retries: how often a step of it that fails is run again, after 1, 2, 4 … seconds. ttl: seconds after which a
-        run with it that is not over is given up. forward_compatible: a run that was begun before the brain's structure
-        was changed goes on all the same, as far as its next step still exists. resume_on_reregister: a run whose flow
-        is not served any more waits until it is, instead of ending with an error.
+        run with it that waits, for a worker, a retry or its flow, is given up. forward_compatible: a run that was begun
+        before the brain's structure was changed goes on all the same, as far as its next step still exists.
+        resume_on_reregister: a run whose flow is not served any more waits until it is, instead of ending with an error.
 
         At least once, not exactly once: what a step did outside before it was lost is done again, but for finished
         rounds of tool calls; `turn.idempotency_key` helps whoever is told twice. Raises `WiringError` for values that

@@ -226,6 +226,10 @@ class Supervisor:
         match self._next(seconds):
             case Ended(process):
                 living.pop(process, None)
+                # one of a later stage may end before its turn has come
+                for seat in self._seats():
+                    if seat.process is process:
+                        seat.process = None
             case Signalled(signal.SIGINT):
                 return True
             case Signalled() | Ready() | None:

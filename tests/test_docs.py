@@ -14,10 +14,12 @@ from bigbrain.brain import Brain
 from bigbrain.events import LEGAL
 from bigbrain.settings import Settings
 from tests.house import living
+from tests.test_acceptance_map import missing, named_in
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+DURABLE = (ROOT / "docs" / "durable.md").read_text()
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if "```python\n" in page.read_text()]
 """The pages with examples."""
 
@@ -94,3 +96,11 @@ def test_every_block_of_the_docs_that_looks_like_python_is_run() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         fences = re.findall(r"^ *```(?:python|py|pycon)\b.*$", page.read_text(), re.MULTILINE)
         assert len(fences) == len(list(examples(page))), page.name
+
+
+def test_every_claim_about_durable_flows_names_a_test_that_exists() -> None:
+    claims = re.findall(r"^\| (?!--- )(.*) \| (?!Shown by )(.*) \|$", DURABLE, re.MULTILINE)
+
+    assert len(claims) > 25
+    assert [claim for claim, shown in claims if not named_in(shown)] == []
+    assert missing(named_in(DURABLE)) == []

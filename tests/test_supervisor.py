@@ -224,6 +224,22 @@ def test_a_child_that_does_not_end_in_time_is_killed(launchers: list[Launcher]) 
     assert gone(launcher.pids)
 
 
+def test_a_child_that_ends_by_itself_meanwhile_is_not_waited_for(launchers: list[Launcher]) -> None:
+    stages = '[web, child("slow", STUBBORN, grace=2.0)], [child("io-1", WORKER, grace=60)]'
+    launcher = launch(launchers, f"run({stages})")
+    worker = int(launcher.until(r"io-1 .*pid (\d+)")[1])
+    launcher.until("up .*ready")
+    launcher.send(signal.SIGTERM)
+    launcher.until("slow .*not yet")
+
+    os.kill(worker, signal.SIGKILL)
+    said = launcher.rest()
+
+    assert "slow is killed" in said
+    assert "io-1 is killed" not in said
+    assert gone(launcher.pids)
+
+
 def test_a_second_ctrl_c_kills_at_once(launchers: list[Launcher]) -> None:
     launcher = launch(launchers, 'run([web], [child("io-1", STUBBORN, grace=60)])')
     launcher.until("io-1 .*pid")

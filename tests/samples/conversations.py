@@ -28,6 +28,7 @@ CONVERSATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("what do you know?", "You told me: I like tea."),
     ],
     ("stages", "stages"): [("go", "One moment, please.\n\nAt your service.")],
+    ("durable", "durable"): [("3", "Counting to 3.\n\n1 2 3 and done.")],
     ("concurrency", "concurrency"): [("go", "Tea.\n\nCoffee.\n\nNow.\n\n21 degrees\n\nIt is warm: 21 degrees.")],
     ("several_brains", "chat"): [("hello", "At your service.")],
     ("several_brains", "acme/coder"): [("hello", "def answer(): return 42")],

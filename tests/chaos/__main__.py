@@ -1,0 +1,34 @@
+"""Kills and stops processes of a deployment for as long as wanted: `python -m tests.chaos --blows 1000`."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from tests.chaos.storm import storm
+from tests.stack.deployment import deployed
+from tests.upstream import Upstream
+
+
+def main() -> int:
+    """The exit status: 1 when an answer was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--blows", type=int, default=20, help="how many (about 10 s each)")
+    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    arguments = ("up", "tests.brains", "--port", "0", "--web", "2", "--workers", "2")
+    with (
+        tempfile.TemporaryDirectory() as data,
+        Upstream() as upstream,
+        deployed(*arguments, data=Path(data), UPSTREAM=upstream.url) as stack,
+    ):
+        report = storm(stack, blows=options.blows, clients=options.clients, seed=options.seed)
+    print(report.lines())
+    print(*report.wrong, sep="\n")
+    return 1 if report.wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
