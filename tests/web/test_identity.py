@@ -132,7 +132,7 @@ def test_a_run_that_was_named_waits_for_its_client_longer_than_another() -> None
         with send(url, BOTH[0], f"X-Run-Id: r-7\r\nContent-Length: {len(raw)}", raw) as connection:
             connection.recv(65536)
             assert model.reached.wait(5)
-        time.sleep(GRACE + 0.5)
+        time.sleep(GRACE + 0.5)  # a run without a name would be stopped by now
         again = ask(site, BOTH[0], stream=True)
         model.may_go_on.set()
 
