@@ -18,6 +18,8 @@ from bigbrain.wire.fields import wrong
 
 NAME = "openai"
 """The key of both OpenAI dialects in `vendor` and `extra`."""
+MARKS = ("prompt_cache_breakpoint", "cache_control")
+"""Where a prompt is to be cached: OpenAI's mark on a text, and the one that servers in front of other models read."""
 
 
 class ImageUrl(msgspec.Struct, frozen=True):
@@ -147,9 +149,8 @@ def _write_part(part: Part) -> dict[str, JSON]:
     """One part; empty for those that are not content here."""
     match part:
         case Text():
-            mark = own(part.vendor).get("prompt_cache_breakpoint")
-            marked = {} if mark is None else {"prompt_cache_breakpoint": mark}
-            return {"type": "text", "text": part.text, **marked}
+            noted = own(part.vendor)
+            return {"type": "text", "text": part.text, **{mark: noted[mark] for mark in MARKS if noted.get(mark)}}
         case Image():
             return _write_image(part)
         case File():
