@@ -123,20 +123,23 @@ class Answer:
         self.catch_up()
         between = BETWEEN if self.given.text else ""
         text: Opened | None = None
+        # whether the part that is open is this answer's: one that broke off before may be open still
+        giving = False
         for event in events:
             match event:
                 case Opened():
                     text = event if isinstance(event.part, Text) else None
-                    if text is None and (calls or not isinstance(event.part, ToolCall)):
+                    giving = text is None and (calls or not isinstance(event.part, ToolCall))
+                    if giving:
                         self._opened(event, self.given.parts)
                 case Delta() if text is not None:
                     _check_text(event.text)
                     self._opened(text, self.given.parts)
                     self.emit(Delta(self._open, between + event.text))
-                    text, between = None, ""
-                case Delta() if self._open >= 0:
+                    text, between, giving = None, "", True
+                case Delta() if giving:
                     self.emit(Delta(self._open, event.text))
-                case Closed() if self._open >= 0:
+                case Closed() if giving:
                     self.end_part(self._open, event.vendor)
                 case Finished():
                     self.given = replace(self.given, stop=event.stop, stop_sequence=event.stop_sequence)

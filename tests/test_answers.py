@@ -17,7 +17,7 @@ from bigbrain.brain import Brain
 from bigbrain.chat import Chat, Reply
 from bigbrain.engine.records import END, Claim
 from bigbrain.errors import ModelBroke
-from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, checked, collect, replay
+from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, checked, collect, replay, replay_part
 from bigbrain.flows import Flow, respond
 from bigbrain.messages import Message, Part, Request, Response, Text, Thinking, ToolCall, Usage, user
 from bigbrain.program import Program
@@ -209,6 +209,18 @@ def test_the_answer_of_any_chain_is_legal_and_says_what_its_flows_said(chain: li
     assert sorted(call.id for call in answer.calls) == sorted(calls)
     assert answer.stop == ("calls" if calls else "end")
     assert all(part.text for part in answer.parts if isinstance(part, Text))
+
+
+@pytest.mark.parametrize("part", [ToolCall("c0", "read", "{}"), Text()])
+def test_what_is_not_given_of_a_relayed_answer_does_not_end_up_in_a_part_that_broke_off(part: ToolCall | Text) -> None:
+    answer, events = live()
+    writing = Writing(answer)
+    writing.write("a")
+    writing.break_off()
+
+    answer.relay([*replay_part(0, part), Finished("calls")], calls=False)
+
+    assert events == [Opened(0, Text()), Delta(0, "a"), Closed(0)]
 
 
 NOTHING = Given()
