@@ -6,6 +6,7 @@
     │   ├── WireError      a field of it is (names the field)
     │   ├── TooLarge       it is over a cap
     │   ├── Unauthorized   its key is missing or unknown
+    │   │   └── BadSignature   it does not prove who sent it
     │   ├── NotFound       what it names does not exist
     │   │   └── UnknownModel   a model that a strict brain does not have
     │   └── Conflict       its run id belongs to another request
@@ -104,6 +105,12 @@ class Unauthorized(RequestError):
 
     status = 401
     code = "invalid_api_key"
+
+
+class BadSignature(Unauthorized):
+    """Raised when a delivery to a webhook does not prove who sent it, or when."""
+
+    code = "invalid_signature"
 
 
 class NotFound(RequestError):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +13,7 @@ import msgspec
 
 from bigbrain.errors import WiringError
 from bigbrain.scope import Scope
+from bigbrain.webhooks.standard import key_of, signed
 
 PAUSE = 0.5
 """Seconds before the second try; doubled before each further one."""
@@ -38,13 +36,15 @@ class Notice:
         """A notice to a function of the text or to a URL.
 
         secret: `whsec_…` or any text; signs each POST with the headers of Standard Webhooks.
-        Raises `WiringError` for anything else, and when it is to be tried less than once.
+        Raises `WiringError` for anything else, for a `whsec_` that is none, and when it is to be tried less than once.
         """
         if tries < 1:
             raise WiringError(f"`Notify(tries={tries})`: give 1 or more")
         if isinstance(to, str):
             if not to.startswith(("http://", "https://")):
                 raise WiringError(f"`Notify({to!r})`: give a function, or a URL that begins with http:// or https://")
+            if secret:
+                key_of(secret)
             # the rest of an address may be a secret, and this name is told to whoever reads the trace
             return cls(_Post(to, secret), urlsplit(to).hostname or to, tries)
         if not callable(to) or inspect.iscoroutinefunction(to):
@@ -82,17 +82,3 @@ class _Post:
         if self.secret:
             headers |= signed(body, id=id, at=int(time()), secret=self.secret)
         httpx2.post(self.url, content=body, headers=headers, timeout=TIMEOUT).raise_for_status()
-
-
-def signed(body: bytes, *, id: str, at: int, secret: str) -> dict[str, str]:
-    """The headers that prove a body's origin.
-
-    at: seconds since 1970. Source: Standard Webhooks specification, symmetric signatures (v1).
-    """
-    key = base64.b64decode(secret[6:]) if secret.startswith("whsec_") else secret.encode()
-    digest = hmac.new(key, f"{id}.{at}.".encode() + body, hashlib.sha256).digest()
-    return {
-        "webhook-id": id,
-        "webhook-timestamp": str(at),
-        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
-    }

@@ -213,7 +213,8 @@ class Performer:
         if not text:
             return
         try:
-            notice.tell(text, f"{run.id}-{run.path}", run.scope)
+            # Standard Webhooks parts an id from what follows it by a dot; the run of a group's member has some
+            notice.tell(text, f"{run.id}-{run.path}".replace(".", "~"), run.scope)
         except Exception as exc:
             run.scope.check()
             # whoever is told is not part of the answer: a failure is on record and that is all

@@ -13,14 +13,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 from bigbrain.errors import WiringError
 
 Log = Literal["text", "json"]
 Telemetry = Literal["", "stdout", "otlp"]
+Network: TypeAlias = IPv4Network | IPv6Network
 
 T = TypeVar("T")
 
@@ -58,6 +60,9 @@ class Settings:
     """`BIG_BRAIN_DATA`: folder of the embedded server and the launcher; default `.bigbrain` where you are."""
     keys: tuple[str, ...] = field(default=(), repr=False)
     """`BIG_BRAIN_KEYS`: comma-separated keys of which a client must send one; unset: no key is asked for."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """`BIG_BRAIN_TRUSTED_PROXIES`: comma-separated addresses or networks, such as `10.0.0.0/8`, of what stands before the
+    web tier: only from there `X-Forwarded-For` and the like are believed; unset: from nowhere."""
     api_key: str = field(default="", repr=False)
     """`BIG_BRAIN_API_KEY`: our key at the OpenAI-compatible model server."""
     base_url: str = field(default="", repr=False)
@@ -98,6 +103,7 @@ class Settings:
             redis_url=env.checked("REDIS_URL", "", _redis_url),
             data=Path(env.text("DATA") or cls.data).expanduser(),
             keys=tuple(key for part in env.text("KEYS").split(",") if (key := part.strip())),
+            trusted_proxies=env.checked("TRUSTED_PROXIES", (), _networks),
             api_key=env.text("API_KEY"),
             base_url=env.checked("BASE_URL", "", _http_url),
             model=env.text("MODEL"),
@@ -202,6 +208,14 @@ def _place(text: str) -> str:
     return text
 
 
+def _networks(text: str) -> tuple[Network, ...]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        return tuple(ip_network(part) for part in parts)
+    except ValueError as exc:
+        raise ValueError(f"is `{text}`, but {exc}; write addresses or networks, like `127.0.0.1, 10.0.0.0/8`") from exc
+
+
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise ValueError(f"is `{text}`; write a whole number above 0")
@@ -241,6 +255,8 @@ def _shown(name: str, value: object, *, secret: bool) -> str:
     match value:
         case None | "" | ():
             return ""
+        case tuple() if not secret:
+            return ", ".join(map(str, value))
         case tuple():
             return f"{len(value)} set"
         case str() if name.endswith(("_url", "_endpoint")):

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -14,8 +15,11 @@ import httpx2
 import pytest
 
 from bigbrain.errors import RunCancelled, WiringError
-from bigbrain.notices import Notice, signed
+from bigbrain.notices import Notice
 from bigbrain.scope import Scope
+from bigbrain.webhooks import Delivery, standard_webhooks
+from bigbrain.webhooks.deliveries import flattened
+from bigbrain.webhooks.standard import signed
 
 
 class Inbox(HTTPServer):
@@ -85,6 +89,14 @@ def test_a_refusal_is_tried_again_under_the_same_id(inbox: Inbox) -> None:
     assert [headers["webhook-id"] for headers, _ in inbox.got] == ["n-1", "n-1"]
 
 
+def test_what_we_send_is_what_our_own_webhooks_let_in(inbox: Inbox) -> None:
+    Notice.to(url(inbox), secret="shared").tell("hello", "n-1", Scope())
+
+    [(headers, body)] = inbox.got
+    proof = standard_webhooks("shared").prove(Delivery(body, flattened(headers.items())), time.time())
+    assert proof.id == "n-1"
+
+
 def test_the_last_refusal_is_raised(inbox: Inbox) -> None:
     inbox.failures = 9
 
@@ -105,7 +117,16 @@ def test_a_cancelled_run_tells_nobody_any_more() -> None:
     assert told == []
 
 
-@pytest.mark.parametrize("wrong", [{"to": 5}, {"to": "mailto:x"}, {"to": print, "tries": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"to": 5},
+        {"to": "mailto:x"},
+        {"to": print, "tries": 0},
+        {"to": "http://x", "secret": "whsec_"},
+        {"to": "http://x", "secret": "whsec_?"},
+    ],
+)
 def test_a_notice_that_cannot_be_meant_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(WiringError):
         Notice.to(**wrong)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def test_every_variable_is_read() -> None:
             "BIG_BRAIN_REDIS_URL": "redis://10.0.0.1:6379/3",
             "BIG_BRAIN_DATA": "/var/lib/brain",
             "BIG_BRAIN_KEYS": "one, two,,",
+            "BIG_BRAIN_TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,::1",
             "BIG_BRAIN_API_KEY": "sk-1",
             "BIG_BRAIN_BASE_URL": "http://127.0.0.1:9000/v1",
             "BIG_BRAIN_MODEL": "gpt-4o-mini",
@@ -50,6 +52,7 @@ def test_every_variable_is_read() -> None:
         redis_url="redis://10.0.0.1:6379/3",
         data=Path("/var/lib/brain"),
         keys=("one", "two"),
+        trusted_proxies=(ip_network("127.0.0.1"), ip_network("10.0.0.0/8"), ip_network("::1")),
         api_key="sk-1",
         base_url="http://127.0.0.1:9000/v1",
         model="gpt-4o-mini",
@@ -72,6 +75,8 @@ def test_every_variable_is_read() -> None:
         ("REDIS_URL", "redis://", "redis://127.0.0.1:6379/0"),
         ("BASE_URL", "api.openai.com/v1", "https://api.example.com/v1"),
         ("OTLP_ENDPOINT", "ftp://host", "https://api.example.com/v1"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "`127.0.0.1, 10.0.0.0/8`"),
+        ("TRUSTED_PROXIES", "nginx", "`127.0.0.1, 10.0.0.0/8`"),
         ("LOG", "xml", "`text` or `json`"),
         ("TELEMETRY", "yes", "`stdout` or `otlp`"),
         ("QUEUE", "workers", "`module:attribute`"),

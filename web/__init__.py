@@ -19,6 +19,7 @@ from bigbrain.trace import Tracer
 from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, runs
 from web.endpoints import Endpoints
 from web.keys import Keys
+from web.proxies import Proxies
 from web.relay import HEARTBEAT_EVERY
 
 
@@ -44,6 +45,7 @@ def create_app(
     app = Flask(__name__, static_folder=None)
     # a redirect would be an HTML page, and ids of models may hold any number of slashes
     app.url_map.merge_slashes = False
+    app.wsgi_app = Proxies(app.wsgi_app, settings.trusted_proxies)  # type: ignore[method-assign]  # as Flask advises
     app.before_request(arrivals.accept)
     if settings.keys:
         app.before_request(Keys(settings.keys).check)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
@@ -34,6 +35,10 @@ from bigbrain.settings import Settings
 from bigbrain.stack import Address
 from bigbrain.traced import Traced
 from web import create_app
+from web.keys import HOOKS
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -42,6 +47,16 @@ class Handler(WSGIRequestHandler):
     """Speaks HTTP/1.1, without which a stream has no end that a client can tell, and keeps its log to errors."""
 
     protocol_version = "HTTP/1.1"
+
+    def make_environ(self) -> WSGIEnvironment:
+        """As werkzeug makes it, but of a header that a webhook's sender repeats the first counts; see `pre_request`."""
+        environ = super().make_environ()
+        if self.path.startswith(HOOKS):
+            for name in self.headers:
+                key = f"HTTP_{name.upper().replace('-', '_')}"
+                if key in environ and key != "HTTP_X_FORWARDED_FOR":
+                    environ[key] = self.headers[name]
+        return environ
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Nothing: a line for each request would bury what the brain says."""

@@ -54,3 +54,15 @@ def test_the_live_gauges_of_a_worker_that_ended_are_forgotten(tmp_path: Path, mo
     runpy.run_path(str(CONF))["child_exit"](None, SimpleNamespace(pid=7))
 
     assert {path.name for path in tmp_path.iterdir()} == {"gauge_livesum_77.db", "counter_7.db", "gauge_max_7.db"}
+
+
+def test_of_a_header_that_a_webhooks_sender_repeats_the_first_is_left() -> None:
+    sent = [("X-SIG", "1"), ("X-FORWARDED-FOR", "1.1.1.1"), ("X-SIG", "2"), ("X-FORWARDED-FOR", "2.2.2.2")]
+    hook, chat = (SimpleNamespace(path=path, headers=sent) for path in ("/v1/hooks/a", "/v1/chat/completions"))
+    conf = runpy.run_path(str(CONF))
+
+    conf["pre_request"](None, hook)
+    conf["pre_request"](None, chat)
+
+    assert hook.headers == [("X-SIG", "1"), ("X-FORWARDED-FOR", "1.1.1.1"), ("X-FORWARDED-FOR", "2.2.2.2")]
+    assert chat.headers == sent
