@@ -19,6 +19,7 @@
     │   ├── ModelTimeout   it took too long
     │   └── ModelBroke     it failed, broke off or answered nonsense
     ├── SchemaError        a model's answer does not fit the shape that was asked for
+    │   └── PayloadError       what a trigger carries does not
     ├── ToolError          a tool call cannot be carried out
     ├── StoreError         a brain's memory cannot keep or give a value
     ├── BudgetSpent        a run may ask no model any more
@@ -208,6 +209,15 @@ class SchemaError(BrainError):
     code = "schema_mismatch"
     retryable = True
     safe = "The model's answer did not have the expected shape."
+
+
+class PayloadError(SchemaError):
+    """Raised when what a trigger carries does not fit the shape that was asked for."""
+
+    status = 422
+    code = "payload_mismatch"
+    retryable = False
+    safe = "What came with the call does not have the expected shape."
 
 
 class ToolError(BrainError):

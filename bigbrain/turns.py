@@ -19,10 +19,12 @@ from msgspec.structs import replace
 from bigbrain.answers import Answer, Writing
 from bigbrain.checkpoints import Checkpoint
 from bigbrain.counterparts import call_of, result_of
+from bigbrain.errors import PayloadError, SchemaError
 from bigbrain.messages import JSON, Message, Request, ToolCall, ToolResult, Usage, assistant
 from bigbrain.replies import Reply
 from bigbrain.run import Run
 from bigbrain.schemas import Shape, shape
+from bigbrain.webhooks.payloads import payload, raw_payload
 
 T = TypeVar("T")
 
@@ -152,9 +154,14 @@ class Turn:
     def payload(self, kind: object) -> JSON:
         """The data that the trigger of this run carries, as a value of a type, fully checked; None when there is none.
 
-        Raises `SchemaError` when it does not fit.
+        `turn.payload(bytes)` gives a webhook's body exactly as it came, whatever else it is read as.
+        Raises `PayloadError`, a `SchemaError`, when it does not fit.
         """
-        return self._carried("payload", kind)
+        carried = self._carried
+        if kind is bytes:
+            return raw_payload(carried)
+        with _told_as_payload():
+            return _shaped(payload(carried), kind)
 
     @overload
     def metadata(self, kind: type[marshmallow.Schema] | marshmallow.Schema) -> JSON: ...
@@ -165,16 +172,14 @@ class Turn:
     def metadata(self, kind: object) -> JSON:
         """What came beside the payload, such as a webhook's headers, as a value of a type; None when there is none.
 
-        Raises `SchemaError` when it does not fit.
+        Raises `PayloadError`, a `SchemaError`, when it does not fit.
         """
-        return self._carried("metadata", kind)
+        with _told_as_payload():
+            return _shaped(self._carried.get("metadata"), kind)
 
-    def _carried(self, what: str, kind: object) -> JSON:
-        carried = self._run.request.extra.get(TRIGGER, {})
-        if what not in carried:
-            return None
-        wanted: Shape[JSON] = kind if isinstance(kind, Shape) else shape(kind)
-        return wanted.read(carried[what])
+    @property
+    def _carried(self) -> dict[str, JSON]:
+        return self._run.request.extra.get(TRIGGER, {})
 
     @property
     def made(self) -> tuple[Message, ...]:
@@ -304,3 +309,19 @@ def _pieces(text: str | Message | Reply | Iterable[str]) -> Iterable[str]:
             return (text.text,)
         case _:
             return text
+
+
+def _shaped(value: JSON, kind: object) -> JSON:
+    if value is None:
+        return None
+    wanted: Shape[JSON] = kind if isinstance(kind, Shape) else shape(kind)
+    return wanted.read(value)
+
+
+@contextmanager
+def _told_as_payload() -> Iterator[None]:
+    """What a sender sent and not what a model said is at fault, and another attempt would read the same."""
+    try:
+        yield
+    except SchemaError as exc:
+        raise PayloadError(str(exc)) from exc

@@ -11,12 +11,13 @@ import pytest
 from bigbrain.answers import Answer, Given
 from bigbrain.chat import Chat, Reply
 from bigbrain.checkpoints import Checkpoint
-from bigbrain.errors import ModelBroke, RunCancelled, RunError, SchemaError
+from bigbrain.errors import ModelBroke, PayloadError, RunCancelled, RunError, SchemaError
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, checked, collect, replay
 from bigbrain.messages import Message, Request, Response, Text, ToolCall, ToolResult, Usage, assistant, system, user
 from bigbrain.run import Run
 from bigbrain.tools import tool
 from bigbrain.turns import Turn
+from bigbrain.webhooks.payloads import write_body
 from tests.scripted import Script, call, says
 
 
@@ -253,7 +254,33 @@ def test_a_trigger_hands_its_data_over_checked() -> None:
 def test_a_request_carries_no_payload() -> None:
     turn, _ = turning()
 
-    assert (turn.payload(Order), turn.metadata(dict[str, str])) == (None, None)
+    assert (turn.payload(Order), turn.payload(bytes), turn.metadata(dict[str, str])) == (None, None, None)
+
+
+def test_the_body_of_a_webhook_is_had_as_a_value_and_as_the_bytes_that_came() -> None:
+    body = b'{ "id":7,\t"when":"2026-01-02T00:00:00Z" }\r\n'
+    carried = {"body": write_body(body, "application/json"), "payload": {"id": 8}}
+    turn = Turn((), run=Run(request=Request(extra={"bigbrain": carried})), answer=None, last=True)
+
+    assert turn.payload(bytes) == body
+    assert turn.payload(Order) == Order(7, datetime(2026, 1, 2, tzinfo=UTC))
+    with pytest.raises(PayloadError, match="expected a list"):
+        turn.payload(list[int])
+
+
+def test_a_seeded_payload_in_bytes_is_its_json() -> None:
+    carried = {"payload": {"id": 7}}
+    turn = Turn((), run=Run(request=Request(extra={"bigbrain": carried})), answer=None, last=True)
+
+    assert turn.payload(bytes) == b'{"id":7}'
+
+
+@pytest.mark.parametrize("body", [b"", b"null"])
+def test_an_empty_body_is_no_payload(body: bytes) -> None:
+    carried = {"body": write_body(body, "application/json")}
+    turn = Turn((), run=Run(request=Request(extra={"bigbrain": carried})), answer=None, last=True)
+
+    assert (turn.payload(Order), turn.payload(bytes)) == (None, body)
 
 
 def test_a_key_for_side_effects_is_the_same_in_every_attempt_and_different_elsewhere() -> None:

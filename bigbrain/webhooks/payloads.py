@@ -14,7 +14,11 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from bigbrain.errors import SchemaError
 from bigbrain.jsonvalue import JSON
+
+BODY = "body"
+"""The key under which a run carries the body that its webhook was called with."""
 
 BOM = "\ufeff"
 FORM = "application/x-www-form-urlencoded"
@@ -46,17 +50,31 @@ def read_value(kept: Mapping[str, JSON]) -> JSON:
     """What the bytes of a body are read as: JSON, the fields of a form, a text; None when there are none.
 
     A field that a form has more than once is the list of its values.
-    Raises `ValueError` when the bytes are no text, so that only the bytes themselves can be had.
+    Raises `SchemaError` when the bytes are no text, so that only the bytes themselves can be had.
     """
     text = kept.get("text")
     if not isinstance(text, str):
-        raise ValueError("the payload is no text; read its bytes with `turn.payload(bytes)`")
+        raise SchemaError("the payload is no text; read its bytes with `turn.payload(bytes)`")
     if not text:
         return None
     kind = str(kept.get("type", ""))
     if kind == FORM:
         return _read_form(text)
     return text if kind.startswith("text/") and kind != "text/json" else _read_json(text)
+
+
+def payload(carried: Mapping[str, JSON]) -> JSON:
+    """The payload among what a run carries: of a webhook, what its body is read as; None when there is none."""
+    body = carried.get(BODY)
+    return read_value(body) if body is not None else carried.get("payload")
+
+
+def raw_payload(carried: Mapping[str, JSON]) -> bytes | None:
+    """The same in bytes: a webhook's body as it came, any other payload as JSON; None when there is none."""
+    body = carried.get(BODY)
+    if body is not None:
+        return read_bytes(body)
+    return msgspec.json.encode(carried["payload"]) if "payload" in carried else None
 
 
 def _read_form(text: str) -> JSON:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bigbrain.errors import SchemaError
 from bigbrain.jsonvalue import JSON
 from bigbrain.webhooks.metadata import metadata_of
 from bigbrain.webhooks.payloads import FORM, read_bytes, read_value, write_body
@@ -71,7 +72,7 @@ def test_text_is_text_even_when_it_could_be_json() -> None:
 
 @pytest.mark.parametrize("kind", [JSON_TYPE, FORM, "application/octet-stream", ""])
 def test_bytes_that_are_no_text_can_only_be_had_as_bytes(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"turn\.payload\(bytes\)"):
+    with pytest.raises(SchemaError, match=r"turn\.payload\(bytes\)"):
         read_value(write_body(b"\xff\x00", kind))
 
 
