@@ -56,6 +56,8 @@ READ_THE_ENVIRONMENT = {
     "bigbrain/settings.py",
     "bigbrain/processes.py",  # hands its own on to the processes that it starts
     "bigbrain/leash.py",
+    "bigbrain/orchestrator/claude_code/environment.py",  # hands a chosen part of its own on
+    "bigbrain/orchestrator/claude_code/keeper.py",  # hands on what it was given
     "web/gunicorn_conf.py",  # must know the metrics' folder before anything of ours is imported
 }
 
