@@ -114,8 +114,8 @@ class Chat:
 
         tools, choice: what the model may, or must, call in this answer.
         forward: sends what the client's request asks of an answer as well: its tools, before the author's, its
-        choice among them unless there is another, the answer's schema unless there is another, its stop texts and its
-        token limit. The name of the model that it asks for goes along too, but an agent's model is its own.
+        choice among them unless there is another, the answer's schema unless there is another, its stop texts, its
+        token limit and, from one OpenAI dialect to another, its wish for log probabilities. The name of the model that it asks for goes along too, but an agent's model is its own.
         schema: the shape that the answer must have, a dataclass, a marshmallow Schema, a pydantic model or a `Shape`.
         The answer is then read whole and checked fully; the reply's text is its JSON, in one piece.
         repairs: how often an answer that does not fit is put back to the model with its faults.
@@ -276,4 +276,5 @@ def _forwarded(request: Request, client: Request) -> Request:
         schema=client.schema,
         stop=client.stop,
         max_tokens=client.max_tokens,
+        extra=client.extra,
     )

@@ -4,6 +4,7 @@
     ├── WiringError        the brain as written cannot work; found when it is built
     ├── RequestError       the caller's request is wrong
     │   ├── WireError      a field of it is (names the field)
+    │   │   └── Unsupported    it asks for what its protocol knows and a brain does not give
     │   ├── TooLarge       it is over a cap
     │   ├── Unauthorized   its key is missing or unknown
     │   │   └── BadSignature   it does not prove who sent it
@@ -39,6 +40,8 @@ messages are written for the caller, show it; all others show `safe`.
 """
 
 from __future__ import annotations
+
+import re
 
 
 class BrainError(Exception):
@@ -92,6 +95,12 @@ class RequestError(BrainError):
 
 class WireError(RequestError):
     """Raised when a field on the wire is missing, has the wrong type or an impossible value."""
+
+
+class Unsupported(WireError):
+    """Raised when a request asks for something that its protocol knows and a brain does not give."""
+
+    code = "unsupported_value"
 
 
 class TooLarge(RequestError):
@@ -169,6 +178,19 @@ class ContextTooLong(ModelRefused):
     status = 400
     code = "context_length_exceeded"
     safe = "The conversation is too long for the model behind this brain; shorten it."
+
+    _NUMBERS = re.compile(
+        r"(?P<is>\d+) tokens > (?P<may>\d+) maximum"
+        r"|maximum context length is (?P<may2>\d+) tokens\D+(?P<is2>\d+) tokens"
+    )
+
+    @property
+    def public(self) -> str:
+        """With the numbers that the server told, if any: Claude Code reads them to know how much it has to drop."""
+        found = self._NUMBERS.search(str(self))
+        if found is None:
+            return self.safe
+        return f"prompt is too long: {found['is'] or found['is2']} tokens > {found['may'] or found['may2']} maximum"
 
 
 class ModelBusy(ModelError):

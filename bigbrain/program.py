@@ -20,6 +20,7 @@ from bigbrain.budgets import Budget, Purse, Spent
 from bigbrain.checkpoints import Barriers
 from bigbrain.compiling import Compiled, Members, Solo
 from bigbrain.conversations import Conversation
+from bigbrain.counting import Count, count
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
 from bigbrain.engine.records import END, Claim, Outcome, Terms
 from bigbrain.engine.store import write_error
@@ -104,6 +105,10 @@ class Program:
     def listen(self, *tracers: Tracer) -> None:
         """Has some more hear of what happens from now on."""
         self._tracers += tracers
+
+    def count_tokens(self, flow: str, request: Request) -> Count:
+        """How many input tokens a request to a flow has; asks the model's server where that is the answer."""
+        return count(request, self._flows[flow])
 
     def warm(self) -> None:
         """Imports what the first question to each model would import: seconds, with some SDKs."""

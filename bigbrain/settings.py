@@ -88,6 +88,11 @@ class Settings:
     metrics_port: str = ""
     """`BIG_BRAIN_METRICS_PORT`: port, or `host:port`, at which a worker shows its metrics to Prometheus, without a key;
     without a host, to this machine only; unset: none, the web side's `/metrics` shows the workers of its own machine."""
+    cors: tuple[str, ...] = ()
+    """`BIG_BRAIN_CORS`: comma-separated origins, such as `https://chat.example.com`, whose pages may ask from a browser, or
+    `*` for all; unset: none."""
+    heartbeat: float = 10.0
+    """`BIG_BRAIN_HEARTBEAT`: seconds of silence after which an open answer shows that it lives; proxies cut at 60."""
     limits: Limits = Limits()
 
     @classmethod
@@ -115,6 +120,8 @@ class Settings:
             queue=env.checked("QUEUE", cls.queue, _named),
             metrics=Path(folder) if (folder := environ.get("PROMETHEUS_MULTIPROC_DIR", "")) else None,
             metrics_port=env.checked("METRICS_PORT", "", _place),
+            cors=env.checked("CORS", cls.cors, _origins),
+            heartbeat=env.checked("HEARTBEAT", cls.heartbeat, _seconds),
             limits=Limits(
                 **{f.name: env.checked(f.name.upper(), getattr(Limits, f.name), _count) for f in fields(Limits)}
             ),
@@ -214,6 +221,25 @@ def _networks(text: str) -> tuple[Network, ...]:
         return tuple(ip_network(part) for part in parts)
     except ValueError as exc:
         raise ValueError(f"is `{text}`, but {exc}; write addresses or networks, like `127.0.0.1, 10.0.0.0/8`") from exc
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(origin for part in text.split(",") if (origin := part.strip().rstrip("/")))
+    for origin in origins:
+        parts = urlsplit(origin)
+        if origin != "*" and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
+            raise ValueError(f"has the origin `{origin}`; write it like `https://chat.example.com`, or `*` for all")
+    return origins
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"is `{text}`; write seconds above 0")
+    return seconds
 
 
 def _count(text: str) -> int:

@@ -39,6 +39,8 @@ def test_every_variable_is_read() -> None:
             "BIG_BRAIN_QUEUE": "tests.queues:Inline",
             "PROMETHEUS_MULTIPROC_DIR": "/run/metrics",
             "BIG_BRAIN_METRICS_PORT": "10.0.0.2:9100",
+            "BIG_BRAIN_CORS": "https://chat.example/, http://localhost:3000",
+            "BIG_BRAIN_HEARTBEAT": "2.5",
             "BIG_BRAIN_MAX_BODY": "1000",
             "BIG_BRAIN_MAX_MESSAGES": "10",
             "BIG_BRAIN_MAX_TOOLS": "5",
@@ -64,6 +66,8 @@ def test_every_variable_is_read() -> None:
         queue="tests.queues:Inline",
         metrics=Path("/run/metrics"),
         metrics_port="10.0.0.2:9100",
+        cors=("https://chat.example", "http://localhost:3000"),
+        heartbeat=2.5,
         limits=Limits(max_body=1000, max_messages=10, max_tools=5, max_depth=4, max_streams=3),
     )
 
@@ -82,6 +86,10 @@ def test_every_variable_is_read() -> None:
         ("QUEUE", "workers", "`module:attribute`"),
         ("METRICS_PORT", "metrics", "a port such as `9100`"),
         ("METRICS_PORT", "127.0.0.1:70000", "a port such as `9100`"),
+        ("CORS", "chat.example", "https://chat.example.com"),
+        ("CORS", "https://chat.example/path", "https://chat.example.com"),
+        ("HEARTBEAT", "0", "seconds above 0"),
+        ("HEARTBEAT", "soon", "seconds above 0"),
         ("MAX_BODY", "32MB", "a whole number above 0"),
         ("MAX_DEPTH", "0", "a whole number above 0"),
         ("MAX_STREAMS", "-1", "a whole number above 0"),

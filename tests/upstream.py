@@ -5,8 +5,8 @@
 
     python -m tests.upstream --port 28700     # as a process of its own
 
-It answers POST /v1/chat/completions and POST /v1/messages, streamed or not, GET
-/v1/models and GET /stats. What it answers is set by the request's model name,
+It answers POST /v1/chat/completions and POST /v1/messages, streamed or not, POST
+/v1/messages/count_tokens, GET /v1/models and GET /stats. What it answers is set by the request's model name,
 so that a process far away needs no other channel, or by `up.script(...)`, whose
 answers are used first, one each.
 
@@ -16,6 +16,8 @@ answers are used first, one each.
     echo                      the last user text, a token per word
     tokens:N[@RATE]           `w0 w1 w2 …`, N tokens, RATE per second (all at once without)
     tools[:N]                 calls of the first N (1) offered tools; after results, a text
+    count:N                   N tokens, to whoever asks for a count only
+    obey                      what the request asks for: the forced call, JSON of the schema, else a greeting
     reasoning                 thinking `let me see`, then `done`
     length                    `half`, cut by the token limit
     bytes                     `fox 🦊 北` in raw UTF-8, every byte a chunk of its own
@@ -61,9 +63,11 @@ from types import TracebackType
 from typing import Any
 
 from tests.upstream_answers import Answer, answer_for
+from tests.upstream_obedience import obeying
 from tests.upstream_wires import WIRES, Wire
 
 HOST = "127.0.0.1"
+COUNT = "/v1/messages/count_tokens"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,6 +135,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         path = self.path.partition("?")[0]
+        if path == COUNT:
+            self.count(raw)
+            return
         if path not in WIRES:
             self.document(404, {"error": {"message": "not found", "type": "invalid_request_error"}})
             return
@@ -143,6 +150,18 @@ class Handler(BaseHTTPRequestHandler):
         request = Recorded(path, {name.lower(): value for name, value in self.headers.items()}, body)
         number, answer = self.server.up.next_answer(request, model)
         self.answer(answer, WIRES[path](model=model, number=number, body=body), request)
+
+    def count(self, raw: bytes) -> None:
+        """Anthropic's count of a prompt: the number in the model's name `count:N`, else a refusal as `status:CODE` says."""
+        body = json.loads(raw)
+        request = Recorded(COUNT, {name.lower(): value for name, value in self.headers.items()}, body)
+        self.server.up.requests.append(request)
+        kind, _, number = str(body["model"]).partition(":")
+        if kind == "count":
+            self.document(200, {"input_tokens": int(number)})
+        else:
+            status = int(number) if kind == "status" else 404
+            self.document(status, {"type": "error", "error": {"type": "not_found_error", "message": request.key}})
 
     def answer(self, answer: Answer, wire: Wire, request: Recorded) -> None:
         up = self.server.up
@@ -307,7 +326,12 @@ class Upstream:
             self.stats.requests += 1
             self._seen[model] += 1
             self._changed.notify_all()
-            answer = self._scripted.popleft() if self._scripted else answer_for(model, request.body, self._seen[model])
+            if self._scripted:
+                answer = self._scripted.popleft()
+            elif model.partition("#")[0] == "obey":
+                answer = obeying(request.body)
+            else:
+                answer = answer_for(model, request.body, self._seen[model])
             return self.stats.requests, answer
 
     def count(self, **by: int) -> None:

@@ -11,16 +11,30 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from flask import Flask
+from flask_cors import CORS
 
 from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Settings
 from bigbrain.trace import Tracer
-from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, runs
+from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, openapi, runs
 from web.endpoints import Endpoints
 from web.keys import Keys
+from web.paths import OnceOnly
 from web.proxies import Proxies
-from web.relay import HEARTBEAT_EVERY
+
+SHOWN = (
+    "X-Run-Id",
+    "x-request-id",
+    "request-id",
+    "X-Brain-Overhead-Ms",
+    "X-Brain-Tokens-By",
+    "Retry-After",
+    "x-should-retry",
+)
+"""Headers that a page of another origin may read, where pages of other origins may ask at all."""
+SHOWN_FOR = 600
+"""Seconds for which a browser need not ask again whether it may."""
 
 
 def create_app(
@@ -28,28 +42,33 @@ def create_app(
     *,
     settings: Settings,
     workers: Callable[[], int] | None = None,
-    heartbeat: float = HEARTBEAT_EVERY,
+    heartbeat: float | None = None,
     meters: Meters | None = None,
     tracers: Sequence[Tracer] = (),
 ) -> Flask:
     """The application that serves a brain.
 
     workers: how many workers live, for `/readyz`; by default as they tell it in Redis.
-    heartbeat: seconds of silence after which a stream says that it lives.
+    heartbeat: seconds of silence after which an answer shows that it lives; by default as the settings say.
     meters: the metrics of this process, by default some of the application's own.
     tracers: who hears that runs start.
     """
     client = reception.hub.store.client
     meters = meters or Meters(settings.metrics)
+    heartbeat = settings.heartbeat if heartbeat is None else heartbeat
     endpoints = Endpoints(reception, settings.limits, meters, tracers=tracers, heartbeat=heartbeat)
     app = Flask(__name__, static_folder=None)
     # a redirect would be an HTML page, and ids of models may hold any number of slashes
     app.url_map.merge_slashes = False
     app.wsgi_app = Proxies(app.wsgi_app, settings.trusted_proxies)  # type: ignore[method-assign]  # as Flask advises
+    # what a browser asks before it asks is nobody else's business
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = bool(settings.cors)
     app.before_request(arrivals.accept)
     if settings.keys:
         app.before_request(Keys(settings.keys).check)
     app.after_request(arrivals.sign)
+    if settings.cors:
+        CORS(app, origins=list(settings.cors), expose_headers=list(SHOWN), max_age=SHOWN_FOR)
     app.register_error_handler(Exception, failures.write_exception)
     app.register_blueprint(openai.routes(endpoints))
     app.register_blueprint(anthropic.routes(endpoints))
@@ -58,4 +77,6 @@ def create_app(
     app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
     app.register_blueprint(diagnostics.routes(client))
     app.register_blueprint(metrics.routes(meters, reception.hub.store, reception.runs.queue.names))
+    app.register_blueprint(openapi.routes(app))
+    app.wsgi_app = OnceOnly(app.wsgi_app)  # type: ignore[method-assign]  # as Flask's documentation has it
     return app

@@ -9,6 +9,9 @@ from web.bodies import read_body
 from web.endpoints import Endpoints
 from web.protocols import MESSAGES
 
+COUNTED_BY = "X-Brain-Tokens-By"
+"""Header: whether a number of tokens is the `model`'s own count or an `estimate`."""
+
 
 def routes(endpoints: Endpoints) -> Blueprint:
     """`/v1/messages` and `/v1/messages/count_tokens`."""
@@ -20,7 +23,9 @@ def routes(endpoints: Endpoints) -> Blueprint:
 
     @blueprint.post("/v1/messages/count_tokens")
     def count_tokens() -> Response:
-        asked = anthropic.read_request(read_body(request, endpoints.limits))
-        return jsonify(input_tokens=anthropic.count_tokens(asked))
+        counted = endpoints.count(anthropic.read_request(read_body(request, endpoints.limits)))
+        response = jsonify(input_tokens=counted.tokens)
+        response.headers[COUNTED_BY] = "model" if counted.exact else "estimate"
+        return response
 
     return blueprint

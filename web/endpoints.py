@@ -17,9 +17,10 @@ import msgspec
 from flask import Response, request
 from msgspec.structs import replace
 
-from bigbrain.errors import RunCancelled
-from bigbrain.events import Delta, Event, Failed, Started, collect
-from bigbrain.messages import Request
+from bigbrain.counting import Count
+from bigbrain.errors import RunCancelled, WireError
+from bigbrain.events import Delta, Event, Failed, Finished, Started, collect
+from bigbrain.messages import JSON, Request
 from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Limits
@@ -64,8 +65,10 @@ class Endpoints:
         """The answer to the current request, as its body asks for it: streamed or whole."""
         with ExitStack() as stack:
             exchange = stack.enter_context(Exchange(self._meters, protocol.name, accepted()))
-            asked = protocol.dialect.read_request(read_body(request, self.limits))
+            asked = _read(protocol, read_body(request, self.limits))
             exchange.stream = asked.stream
+            if asked.max_tokens == 0:
+                return self._warm_up(protocol, asked)
             started, relay = stack.enter_context(self._visit(asked, exchange))
             overhead = overhead_ms()
             first = replace(started, id=f"{protocol.prefix}{started.id}")
@@ -75,6 +78,18 @@ class Endpoints:
                 response = _document(relay, protocol, first, asked)
             response.headers[OVERHEAD] = overhead
             return response
+
+    def count(self, asked: Request) -> Count:
+        """How many input tokens a request has."""
+        return self._reception.program.count_tokens(self._reception.brain.route(asked.model), asked)
+
+    def _warm_up(self, protocol: Protocol, asked: Request) -> Response:
+        """The answer to a request for no token at all, with which clients of Anthropic fill its cache: a brain has none to fill."""
+        id, model = f"{protocol.prefix}{identity().id}", self._reception.brain.route(asked.model)
+        events: list[Event] = [Started(id, model, int(time.time())), Finished("length")]
+        if asked.stream:
+            return Response(Frames(protocol.dialect, asked).write(events), headers=STREAM_HEADERS)
+        return _write_document(protocol, events, asked)
 
     @contextmanager
     def _visit(self, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
@@ -94,6 +109,15 @@ class Endpoints:
         finally:
             if client.left:
                 exchange.left()
+
+
+def _read(protocol: Protocol, body: dict[str, JSON]) -> Request:
+    """The request in a body. Raises `WireError` when a field is missing or wrong."""
+    asked = protocol.dialect.read_request(body)
+    for name in protocol.required:
+        if body.get(name) is None:
+            raise WireError(f"`{name}` is missing; send it", param=name)
+    return asked
 
 
 def _stream(relay: Relay, frames: Frames, started: Started, stack: ExitStack) -> Response:
@@ -123,6 +147,10 @@ def _document(relay: Relay, protocol: Protocol, started: Started, asked: Request
     last = events[-1]
     if isinstance(last, Failed):
         return write_failure(last)
+    return _write_document(protocol, events, asked)
+
+
+def _write_document(protocol: Protocol, events: list[Event], asked: Request) -> Response:
     document = protocol.dialect.write_response(collect(events), asked)
     return Response(msgspec.json.encode(document), content_type="application/json")
 

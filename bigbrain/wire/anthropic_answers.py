@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from bigbrain.errors import ModelBroke, WireError
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, Started
@@ -31,12 +32,14 @@ from bigbrain.messages import (
 )
 from bigbrain.wire import sse
 from bigbrain.wire.anthropic_content import (
+    NAME,
     Block,
     is_empty,
     noted,
     notes,
     placeholder,
     read_part,
+    signature_of,
     write_input,
     write_thinking,
 )
@@ -188,15 +191,25 @@ def _read_parts(content: list[dict[str, JSON]]) -> tuple[Part, ...]:
     return tuple(part for part in parts if not is_empty(part))
 
 
-def write_response(response: Response, request: Request) -> dict[str, JSON]:  # noqa: ARG001 - the dialects' common signature
+def write_response(response: Response, request: Request) -> dict[str, JSON]:
     """A whole answer as a document; `request` is the question it answers."""
     return {
         **_write_head(response, response.usage),
-        "content": [_write_answer(part) for part in response.parts],
+        "content": [_write_answer(_shown(part, request)) for part in response.parts],
         "stop_reason": write_stop(response),
         "stop_sequence": response.stop_sequence,
         "stop_details": _stop_details(response),
     }
+
+
+def _shown(part: Part, request: Request) -> Part:
+    """The part, its thoughts left out where the client wants to see none; their signature stays, so that they can go back."""
+    return replace(part, text="") if isinstance(part, Thinking) and _omits_thoughts(request) else part
+
+
+def _omits_thoughts(request: Request) -> bool:
+    thinking = request.extra.get(NAME, {}).get("thinking")
+    return isinstance(thinking, dict) and thinking.get("display") == "omitted"
 
 
 def _write_head(response: Response, usage: Usage) -> Block:
@@ -231,11 +244,12 @@ def _write_answer(part: Part) -> Block:
             assert_never(part)
 
 
-def write_event(event: Event, so_far: Response, request: Request) -> Iterator[bytes]:  # noqa: ARG001 - as above
+def write_event(event: Event, so_far: Response, request: Request) -> Iterator[bytes]:
     """The bytes that tell a client of this event; `so_far` is the answer with the event folded in."""
     match event:
         case Delta():
-            yield _write_delta(event, so_far.parts[-1])
+            if not (isinstance(so_far.parts[-1], Thinking) and _omits_thoughts(request)):
+                yield _write_delta(event, so_far.parts[-1])
         case Started():
             yield _frame("message_start", message=_write_head(so_far, event.usage))
         case Opened():
@@ -301,8 +315,8 @@ def _write_closed(index: int, part: Part) -> Iterator[bytes]:
     The signature goes in one piece: the SDKs keep only the last piece they get.
     """
     own = notes(part.vendor)
-    if isinstance(part, Thinking) and own.get("signature"):
-        yield _write_extra(index, "signature_delta", signature=own["signature"])
+    if isinstance(part, Thinking) and "redacted" not in own and (signature := signature_of(part)):
+        yield _write_extra(index, "signature_delta", signature=signature)
     if isinstance(part, Text):
         for citation in own.get("citations") or ():
             yield _write_extra(index, "citations_delta", citation=citation)

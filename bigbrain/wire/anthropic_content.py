@@ -31,6 +31,9 @@ from bigbrain.wire.anthropic_fields import Fields
 
 NAME = "anthropic"
 
+CARRIED = "bigbrain."
+"""How a signature of ours begins."""
+
 Block: TypeAlias = dict[str, JSON]
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 """Where a block stands; `result` is inside a `tool_result`."""
@@ -112,8 +115,9 @@ def _read_assistants(block: Fields, kind: str) -> Part:
     """A block that only the assistant's messages hold."""
     match kind:
         case "thinking":
-            own = _beyond(block, "thinking")
-            signature = block.text("signature")
+            own, signature = _beyond(block, "thinking"), block.text("signature")
+            if (others := read_carried(signature)) is not None:
+                return Thinking(block.text("thinking"), others)
             return Thinking(block.text("thinking"), noted({"signature": signature, **own} if signature else own))
         case "redacted_thinking":
             return Thinking(vendor=noted({"redacted": block.needed_text("data")}))
@@ -234,12 +238,34 @@ def write_block(part: Part) -> Block | None:
 
 
 def write_thinking(part: Thinking) -> Block:
-    """A thinking block, redacted or not; without a signature it has an empty one."""
+    """A thinking block, redacted or not; without a signature it has ours, or an empty one."""
     own = notes(part.vendor)
     if "redacted" in own:
         return {"type": "redacted_thinking", "data": own["redacted"]}
     known = {name: value for name, value in own.items() if name != "block"}
-    return {"type": "thinking", "thinking": part.text, "signature": "", **known}
+    return {"type": "thinking", "thinking": part.text, "signature": signature_of(part), **known}
+
+
+def signature_of(part: Thinking) -> str:
+    """Anthropic's own signature, or one of ours that carries what another dialect noted; "" when there is neither.
+
+    A client sends thinking back as it got it, so what another provider wants to see again comes back too.
+    """
+    others = {name: own for name, own in part.vendor.items() if name != NAME}
+    if signature := notes(part.vendor).get("signature"):
+        return str(signature)
+    return CARRIED + base64.urlsafe_b64encode(msgspec.json.encode(others)).decode() if others else ""
+
+
+def read_carried(signature: str) -> Vendor | None:
+    """What a signature of ours carries; None when it is none of ours."""
+    if not signature.startswith(CARRIED):
+        return None
+    try:
+        found = msgspec.json.decode(base64.urlsafe_b64decode(signature.removeprefix(CARRIED)))
+    except (binascii.Error, msgspec.DecodeError, UnicodeError):
+        return {}
+    return {name: own for name, own in found.items() if name != NAME} if isinstance(found, dict) else {}
 
 
 def write_input(call: ToolCall) -> dict[str, JSON]:

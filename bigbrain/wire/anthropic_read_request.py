@@ -80,10 +80,12 @@ def read_request(body: JSON) -> Request:
     fields = Fields.of(body)
     _refuse_the_impossible(fields)
     choice, parallel = _read_choice(fields.inner("tool_choice"))
+    tools = tuple(_read_tool(tool) for tool in fields.objects("tools"))
+    _check_choice(choice, tools)
     return Request(
         model=fields.text("model"),  # a brain has a default, so its clients need not name one
         messages=_read_messages(fields),
-        tools=tuple(_read_tool(tool) for tool in fields.objects("tools")),
+        tools=tools,
         tool_choice=choice,
         parallel_calls=parallel,
         schema=_read_schema(fields),
@@ -177,6 +179,14 @@ def _read_choice(choice: Fields) -> tuple[ToolChoice, bool | None]:
     if kind not in CHOICES:
         raise choice.wrong("type", "`auto`, `any`, `tool` or `none`")
     return CHOICES[kind], parallel
+
+
+def _check_choice(choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> None:
+    if choice == "any" and not tools:
+        raise WireError("`tool_choice` is `any`, but there are no tools; send `tools`", param="tool_choice")
+    if isinstance(choice, ForcedTool) and all(tool.name != choice.name for tool in tools):
+        sentence = f"`tool_choice.name` is `{choice.name[:200]}`, which is not in `tools`"
+        raise WireError(sentence, param="tool_choice.name")
 
 
 def _read_schema(fields: Fields) -> AnswerSchema | None:

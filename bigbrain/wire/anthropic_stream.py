@@ -22,7 +22,7 @@ from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started
 from bigbrain.messages import JSON, Growing, Text, Thinking, ToolCall, Usage
 from bigbrain.wire import Frame
 from bigbrain.wire.anthropic_answers import READABLE, WireUsage, read_stop, read_usage, told
-from bigbrain.wire.anthropic_content import noted, notes, read_part
+from bigbrain.wire.anthropic_content import noted, notes, read_carried, read_part
 from bigbrain.wire.anthropic_errors import error_of
 from bigbrain.wire.anthropic_fields import Fields
 
@@ -189,6 +189,8 @@ class _Block:
         if part is None:
             return ()
         own = notes(part.vendor)
+        if isinstance(part, Thinking) and (others := read_carried(self._signature)) is not None:
+            return (Closed(self._index, others),)
         if isinstance(part, Thinking) and self._signature:
             own = {**own, "signature": self._signature}
         if isinstance(part, Text) and self._citations:

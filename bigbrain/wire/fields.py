@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bigbrain.errors import WireError
+from bigbrain.errors import Unsupported, WireError
 from bigbrain.messages import JSON
 
 T = TypeVar("T")
@@ -22,6 +22,11 @@ _MISSING = re.compile(r"^Object missing required field `(?P<name>[^`]+)`")
 def wrong(path: str, what: str) -> WireError:
     """The error that names a field; `what` says what is wrong with it and what would be right."""
     return WireError(f"`{path}` {what}" if path else what, param=path or None)
+
+
+def unsupported(path: str, what: str) -> Unsupported:
+    """The error for a field whose value its protocol allows and a brain does not give."""
+    return Unsupported(f"`{path}` {what}", param=path)
 
 
 def read_as(body: JSON, kind: type[T]) -> T:

@@ -17,6 +17,8 @@ from bigbrain.errors import ModelBroke
 from bigbrain.messages import JSON, Part, Request, Response, Stop, Text, Thinking, ToolCall, Usage
 from bigbrain.wire.openai_chat_asking import is_custom, write_call
 from bigbrain.wire.openai_chat_requests import Call
+from bigbrain.wire.openai_chat_thinking import write_details
+from bigbrain.wire.openai_chat_wishes import choice_count, logprobs_of, wants_functions
 from bigbrain.wire.openai_content import ContentPart, noted, own, read_arguments
 from bigbrain.wire.openai_errors import read_error_object
 from bigbrain.wire.pairing import fresh_id
@@ -88,6 +90,7 @@ class _Message(msgspec.Struct, frozen=True):
 class _Choice(msgspec.Struct, frozen=True):
     message: _Message
     finish_reason: str | None = None
+    logprobs: dict[str, JSON] | None = None
 
 
 class _Completion(msgspec.Struct, frozen=True):
@@ -134,7 +137,7 @@ def read_response(document: JSON) -> Response:
         raise read_error_object(read.error)
     if not read.choices:
         raise ModelBroke("the answer has no `choices`")
-    parts = tuple(_read_message(read.choices[0].message, read.id or ""))
+    parts = tuple(_read_message(read.choices[0], read.id or ""))
     return Response(
         id=read.id or "",
         model=read.model or "",
@@ -151,7 +154,8 @@ def read_created(created: float | None) -> int:
     return int(created) if created is not None and 0 <= created < 1e12 else 0
 
 
-def _read_message(message: _Message, response_id: str) -> Iterator[Part]:
+def _read_message(choice: _Choice, response_id: str) -> Iterator[Part]:
+    message = choice.message
     for field, thought in (("reasoning_content", message.reasoning_content), ("reasoning", message.reasoning)):
         if thought and isinstance(thought, str):
             yield Thinking(thought, noted(field=field))
@@ -159,9 +163,10 @@ def _read_message(message: _Message, response_id: str) -> Iterator[Part]:
     content = message.content
     for text in [content] if isinstance(content, str) else [part.text for part in content or ()]:
         if text:
-            yield Text(text)
+            yield Text(text, vendor=noted(logprobs=choice.logprobs and {**choice.logprobs, "refusal": None}))
     if message.refusal:
-        yield Text(message.refusal, refusal=True)
+        refused = (choice.logprobs or {}).get("refusal")
+        yield Text(message.refusal, refusal=True, vendor=noted(logprobs=refused and {"refusal": refused}))
     taken: set[str] = set()
     for number, call in enumerate(message.tool_calls or ()):
         new_id = fresh_id(call.id or minted_id(number, response_id), taken)
@@ -194,21 +199,33 @@ def write_usage(usage: Usage) -> dict[str, JSON]:
 
 def write_response(response: Response, request: Request) -> dict[str, JSON]:
     """A whole answer as a chat completion."""
-    choice = {"index": 0, "message": _write_message(response), "logprobs": None, "finish_reason": write_stop(response)}
+    choice = {
+        "message": _write_message(response, functions=wants_functions(request)),
+        "logprobs": logprobs_of(response),
+        "finish_reason": write_reason(response, request),
+    }
     document: dict[str, JSON] = {
         "id": response.id,
         "object": "chat.completion",
         "created": response.created,
         "model": response.model or request.model,
-        "choices": [choice],
+        "choices": [{"index": index, **choice} for index in range(choice_count(request))],
         "usage": write_usage(response.usage),
     }
     if own(request.extra).get("service_tier") is not None:
         document["service_tier"] = "default"
+    if (metadata := own(request.extra).get("metadata")) is not None:
+        document["metadata"] = metadata
     return document
 
 
-def _write_message(response: Response) -> dict[str, JSON]:
+def write_reason(response: Response, request: Request) -> str:
+    """As `write_stop`, in the deprecated word for whoever sent `functions`."""
+    reason = write_stop(response)
+    return _DEPRECATED if reason == "tool_calls" and wants_functions(request) else reason
+
+
+def _write_message(response: Response, *, functions: bool) -> dict[str, JSON]:
     texts = [part for part in response.parts if isinstance(part, Text)]
     content = "".join(part.text for part in texts if not part.refusal)
     refusal = "".join(part.text for part in texts if part.refusal)
@@ -226,6 +243,10 @@ def _write_message(response: Response) -> dict[str, JSON]:
     }
     if thoughts:
         message["reasoning_content"] = thoughts
-    if calls:
+    if details := write_details(response.parts):
+        message["reasoning_details"] = details
+    if calls and functions:
+        message["function_call"] = calls[0]["function"]
+    elif calls:
         message["tool_calls"] = calls
     return message

@@ -24,12 +24,12 @@ from bigbrain.messages import (
     Part,
     Request,
     Text,
-    Thinking,
     ToolCall,
     ToolResult,
     ToolSpec,
 )
 from bigbrain.wire.openai_chat_requests import CHOICES
+from bigbrain.wire.openai_chat_thinking import write_given_back
 from bigbrain.wire.openai_content import NAME, own, write_arguments, write_content
 from bigbrain.wire.pairing import paired
 
@@ -47,6 +47,8 @@ def write_request(request: Request) -> dict[str, JSON]:
     """The body that asks an OpenAI-compatible server."""
     extra = dict(own(request.extra))
     options = extra.pop("stream_options", None)
+    # The tools say the same in the form that all servers know.
+    extra.pop("functions", None)
     limit = "max_tokens" if "max_tokens" in extra else "max_completion_tokens"
     body = {
         **extra,
@@ -147,17 +149,7 @@ def _write_assistant(message: Message) -> dict[str, JSON]:
         written["refusal"] = refusal
     if calls:
         written["tool_calls"] = calls
-    return {**written, **_write_thinking(message.parts)}
-
-
-def _write_thinking(parts: Sequence[Part]) -> dict[str, JSON]:
-    """The thoughts, in the field in which this dialect brought them: other servers refuse or misread them."""
-    thought: dict[str, JSON] = {}
-    for part in parts:
-        field = own(part.vendor).get("field") if isinstance(part, Thinking) else None
-        if isinstance(part, Thinking) and field in ("reasoning_content", "reasoning"):
-            thought[field] = thought.get(field, "") + part.text
-    return thought
+    return {**written, **write_given_back(message.parts)}
 
 
 def is_custom(call: ToolCall) -> bool:

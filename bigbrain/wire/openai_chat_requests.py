@@ -22,13 +22,13 @@ from bigbrain.messages import (
     Request,
     Text,
     Think,
-    Thinking,
     ToolCall,
     ToolChoice,
     ToolResult,
     ToolSpec,
 )
-from bigbrain.wire.fields import read_as, wrong
+from bigbrain.wire.fields import read_as, unsupported, wrong
+from bigbrain.wire.openai_chat_thinking import read_thinking
 from bigbrain.wire.openai_content import NAME, Content, noted, read_arguments, read_content
 from bigbrain.wire.openai_content import meaningful as without_blanks
 
@@ -64,6 +64,7 @@ class _Message(msgspec.Struct, frozen=True):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: JSON = None
+    reasoning_details: JSON = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
     function_call: Called | None = None
@@ -150,11 +151,18 @@ class _Body(msgspec.Struct, frozen=True):
 class _Kept(msgspec.Struct, frozen=True):
     """Fields that are checked and yet kept verbatim in `extra`."""
 
-    n: _Limit | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
     stream_options: dict[str, JSON] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
+    modalities: list[str] | None = None
+    audio: JSON = None
+    metadata: dict[str, JSON] | None = None
+    service_tier: str | None = None
 
 
-_KNOWN = frozenset(_Body.__struct_fields__)
+_KNOWN = frozenset(_Body.__struct_fields__) - {"functions"}
+"""Fields that have a place in the normal form; that the tools came as `functions` decides how calls are told."""
 
 
 def read_request(body: JSON) -> Request:
@@ -165,8 +173,7 @@ def read_request(body: JSON) -> Request:
     read = read_as(body, _Body)
     if not read.messages:
         raise wrong("messages", "is empty; send at least one message")
-    if (read_as(body, _Kept).n or 1) > 1:
-        raise wrong("n", "other than 1 is not supported; send as many requests as you want answers")
+    _refuse_the_impossible(read_as(body, _Kept), read)
     tools, choice = _read_choice(read, _read_tools(read, body))
     extra = {name: value for name, value in body.items() if name not in _KNOWN and value is not None}
     return Request(
@@ -174,7 +181,7 @@ def read_request(body: JSON) -> Request:
         messages=_read_messages(read.messages),
         tools=tools,
         tool_choice=choice,
-        parallel_calls=read.parallel_tool_calls,
+        parallel_calls=False if read.functions and not read.tools else read.parallel_tool_calls,
         schema=_read_format(read.response_format),
         stream=read.stream or False,
         max_tokens=read.max_completion_tokens or read.max_tokens,
@@ -185,6 +192,17 @@ def read_request(body: JSON) -> Request:
         user=read.user or read.safety_identifier or "",
         extra={NAME: extra} if extra else {},
     )
+
+
+def _refuse_the_impossible(kept: _Kept, read: _Body) -> None:
+    if kept.stream_options and not read.stream:
+        raise wrong("stream_options", "is only for streams; send `stream: true` with it, or leave it out")
+    if kept.top_logprobs is not None and not kept.logprobs:
+        raise wrong("top_logprobs", "needs `logprobs: true`")
+    if kept.audio is not None or "audio" in (kept.modalities or ()):
+        raise unsupported(
+            "audio" if kept.audio is not None else "modalities", "asks for sound; a brain answers in text"
+        )
 
 
 def _read_stop(stop: str | list[str] | None) -> tuple[str, ...]:
@@ -291,10 +309,8 @@ def _read_messages(messages: Sequence[_Message]) -> tuple[Message, ...]:
 
 
 def _read_assistant(message: _Message, path: str) -> Iterator[Part]:
-    for field, text in (("reasoning_content", message.reasoning_content), ("reasoning", message.reasoning)):
-        if text and isinstance(text, str):
-            yield Thinking(text, noted(field=field))
-            break
+    field = "reasoning_content" if message.reasoning_content else "reasoning"
+    yield from read_thinking(message.reasoning_content or message.reasoning, field, message.reasoning_details)
     yield from read_content(message.content, f"{path}.content")
     if message.refusal:
         yield Text(message.refusal, refusal=True)

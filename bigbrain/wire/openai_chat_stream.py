@@ -57,6 +57,7 @@ class _Choice(msgspec.Struct, frozen=True):
     index: int | None = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
+    logprobs: dict[str, list[JSON] | None] | None = None
 
 
 class _Chunk(msgspec.Struct, frozen=True):
@@ -85,6 +86,7 @@ class _Entry:
         self.part = part
         self.waiting: list[str] = []
         self.is_open = False
+        self.logprobs: dict[str, list[JSON]] = {}
 
 
 class _CallEntry(_Entry):
@@ -164,6 +166,11 @@ class _Parts:
         queue[-1].waiting.append(text)
         yield from self._advance()
 
+    def weigh(self, logprobs: dict[str, list[JSON] | None]) -> None:
+        """How probable the tokens of the newest part were; they are told at its end."""
+        for name, items in logprobs.items() if self.queue else ():
+            self.queue[-1].logprobs.setdefault(name, []).extend(items or ())
+
     def _call(self, fragment: _CallDelta) -> Iterator[Event]:
         called = fragment.function or fragment.custom or _Called()
         text = read_arguments(called.input if fragment.custom is not None else called.arguments)
@@ -207,7 +214,7 @@ class _Parts:
             if not over and (len(self.queue) == 1 or not entry.complete):
                 return
             self.queue.popleft()
-            yield Closed(len(self.opened) - 1)
+            yield Closed(len(self.opened) - 1, noted(logprobs=entry.logprobs or None))
 
     def _open(self, entry: _Entry) -> None:
         if isinstance(entry, _CallEntry):
@@ -279,6 +286,8 @@ def read_events(frames: Iterable[Frame]) -> Iterator[Event]:
             yield Started(chunk.id or "", chunk.model or "", read_created(chunk.created))
         if choice.delta is not None:
             yield from parts.add(choice.delta)
+        if choice.logprobs:
+            parts.weigh(choice.logprobs)
         reason = choice.finish_reason or reason
     if parts is None or not (done or reason):
         raise ModelBroke("the stream ended in the middle of the answer")

@@ -92,11 +92,25 @@ def written(*messages: Message, **fields: Any) -> dict[str, Any]:
         ),
         (
             {"functions": [{"name": "w", "parameters": {"type": "object"}}], "function_call": {"name": "w"}},
-            {"tools": (W_SPEC,), "tool_choice": ForcedTool("w")},
-        ),
-        (
-            {"seed": 1, "n": 1, "logit_bias": {"5": 1}, "stream_options": {"include_usage": True}, "novel": [1]},
             {
+                "tools": (W_SPEC,),
+                "tool_choice": ForcedTool("w"),
+                "parallel_calls": False,
+                "extra": {"openai": {"functions": [{"name": "w", "parameters": {"type": "object"}}]}},
+            },
+        ),
+        ({"n": 2}, {"extra": {"openai": {"n": 2}}}),
+        (
+            {
+                "stream": True,
+                "seed": 1,
+                "n": 1,
+                "logit_bias": {"5": 1},
+                "stream_options": {"include_usage": True},
+                "novel": [1],
+            },
+            {
+                "stream": True,
                 "extra": {
                     "openai": {
                         "seed": 1,
@@ -105,7 +119,7 @@ def written(*messages: Message, **fields: Any) -> dict[str, Any]:
                         "stream_options": {"include_usage": True},
                         "novel": [1],
                     }
-                }
+                },
             },
         ),
     ],
@@ -139,7 +153,13 @@ def test_a_field_is_read_in_every_form(fields: dict[str, Any], want: dict[str, A
         ({"messages": [HI], "max_tokens": 1e3}, "max_tokens"),
         ({"messages": [HI], "max_tokens": 10**30}, "max_tokens"),
         ({"messages": [HI], "max_completion_tokens": True}, "max_completion_tokens"),
-        ({"messages": [HI], "n": 2}, "n"),
+        ({"messages": [HI], "n": 0}, "n"),
+        ({"messages": [HI], "n": 129}, "n"),
+        ({"messages": [HI], "stream_options": {"include_usage": True}}, "stream_options"),
+        ({"messages": [HI], "top_logprobs": 3}, "top_logprobs"),
+        ({"messages": [HI], "logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"messages": [HI], "modalities": ["text", "audio"]}, "modalities"),
+        ({"messages": [HI], "audio": {"voice": "a", "format": "wav"}}, "audio"),
         ({"messages": [HI], "n": "1"}, "n"),
         ({"messages": [HI], "stream": "yes"}, "stream"),
         ({"messages": [HI], "stream_options": 1}, "stream_options"),
