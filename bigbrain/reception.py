@@ -18,7 +18,7 @@ from bigbrain.engine.channels import Follower, Hub
 from bigbrain.engine.history import History
 from bigbrain.engine.records import NewRun
 from bigbrain.engine.runs import Runs
-from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired
+from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
 from bigbrain.events import Event, Started
 from bigbrain.identity import fingerprint
 from bigbrain.messages import Request
@@ -60,13 +60,16 @@ class Reception:
         return self.runs.store.first_served(list(self.brain.flows))
 
     @contextmanager
-    def receive(self, request: Request, run_id: str, now: float, *, scope: str = "") -> Iterator[Begun]:
+    def receive(
+        self, request: Request, run_id: str, now: float, *, scope: str = "", again: bool = False
+    ) -> Iterator[Begun]:
         """Starts a run for a request and follows it while the block runs; leaving the block leaves the run alone.
 
         When the id is that of a run for the same request, that one is followed from its beginning.
 
         run_id: the id on record, such as an `Identity`'s key. now: seconds since 1970. scope: whose runs it is listed
-        among. Raises `Conflict` when the id is that of a run for another request, `Busy` when that run is being stopped
+        among. again: the request is known to be this run's, sent once more and perhaps in other words; a failure that
+        trying again cannot help is then told again. Raises `Conflict` when the id is that of a run for another request, `Busy` when that run is being stopped
         and does not end.
         """
         started = Started(run_id, self.brain.route(request.model), int(now))
@@ -76,25 +79,27 @@ class Reception:
                 if self.runs.start(run, self.hub.channel):
                     begun: Begun | None = Begun(started, follower, "started")
                 else:
-                    begun = self._join(run, follower)
+                    begun = self._join(run, follower, again=again)
                 if begun is not None:
                     break
             else:
                 raise Busy("the run of this id is being stopped; try again", retry_after=1.0)
             yield begun
 
-    def _join(self, run: NewRun, follower: Follower) -> Begun | None:
+    def _join(self, run: NewRun, follower: Follower, *, again: bool) -> Begun | None:
         """The answer of a run that is there already; None when it is gone, or is to be looked at once more."""
         standing = self.history.join(run.id, run.fingerprint)
         if standing is None:
             return None
-        if standing.fingerprint != run.fingerprint:
+        if standing.fingerprint != run.fingerprint and not again:
             raise Conflict("the run id is taken by another request; send this one under a new id")
         if standing.complete:
             return self._follow(standing.first, follower, "replayed")
         if standing.over and standing.code in HOPELESS:
             self.history.forget(run.id, standing.ended)
             return None
+        if standing.status == "failed" and again and not by_code(standing.code, "").retryable:
+            return self._follow(standing.first, follower, "replayed")
         if standing.over:
             # of several that come at once, one has it go on and the others join
             self.runs.retry(run.id)

@@ -1,7 +1,7 @@
 """What every request gets before it is looked at, and every response before it is sent: an id and the time.
 
 A client may name the run that it wants, so that the same request sent again is the same
-run: in `X-Run-Id`, or in `Idempotency-Key`, which libraries of HTTP know.
+run (without a name, `bigbrain/retries.py` knows some of them again): in `X-Run-Id`, or in `Idempotency-Key`, which libraries of HTTP know.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from uuid import uuid4
 from flask import Response, g, request
 
 from bigbrain.errors import WireError
-from bigbrain.identity import OPEN, RULE, Identity, is_run_id
+from bigbrain.identity import OPEN, RULE, Identity, bare, is_run_id
 
 NAMED_BY = ("X-Run-Id", "Idempotency-Key")
 """The headers in which a client may name a run; the first that is there counts."""
@@ -63,6 +63,12 @@ def identity() -> Identity:
     """Who the request's run is. Raises `WireError` when the client names it in a way that is no id."""
     if g.bad_header:
         raise WireError(f"the header `{g.bad_header}` must be {RULE}", param=g.bad_header)
+    return Identity(run_id(), scope())
+
+
+def adopt(key: str) -> Identity:
+    """Makes the request one for a run that is there already; `key` is its id on record."""
+    g.run_id = bare(key)
     return Identity(run_id(), scope())
 
 

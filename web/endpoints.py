@@ -4,7 +4,7 @@ The HTTP status waits for the first event, so that what fails before it says any
 is a real error status that SDKs know how to retry. It does not wait for ever: a stream
 whose brain thinks for `HEARTBEAT_EVERY` seconds begins all the same, and what fails
 later is an error frame. An answer that is not streamed is `collect` of the same events;
-it is sent when it is complete, and nothing before it.
+it is sent when it is complete, and nothing before it, unless that takes long (`patient.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import msgspec
 from flask import Response, request
@@ -20,16 +21,20 @@ from msgspec.structs import replace
 from bigbrain.counting import Count
 from bigbrain.errors import RunCancelled, WireError
 from bigbrain.events import Delta, Event, Failed, Finished, Started, collect
+from bigbrain.identity import Identity
 from bigbrain.messages import JSON, Request
 from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
+from bigbrain.retries import Retries, mark_of
 from bigbrain.settings import Limits
 from bigbrain.trace import Tracer, Trail
-from web.arrivals import accepted, identity, named, overhead_ms
+from web.arrivals import accepted, adopt, identity, named, overhead_ms
 from web.bodies import read_body
 from web.departures import Client
 from web.failures import write_failure
 from web.metrics import Exchange
+from web.patient import BEATS, Patient
+from web.patient import HEADERS as PATIENT_HEADERS
 from web.protocols import Protocol
 from web.relay import HEARTBEAT_EVERY, STREAM_HEADERS, Frames, Relay, Stream
 from web.visits import Visits
@@ -58,6 +63,7 @@ class Endpoints:
         self._tracers = tracers
         self._heartbeat = heartbeat
         self._reception = reception
+        self._retries = Retries(reception.hub.store.client)
         self.visits = Visits(reception.hub.store, limits.max_streams)
         """The clients that follow runs here."""
 
@@ -75,7 +81,7 @@ class Endpoints:
             if asked.stream:
                 response = _stream(relay, Frames(protocol.dialect, asked), first, stack)
             else:
-                response = _document(relay, protocol, first, asked)
+                response = self._document(relay, protocol, first, asked, stack)
             response.headers[OVERHEAD] = overhead
             return response
 
@@ -93,22 +99,57 @@ class Endpoints:
 
     @contextmanager
     def _visit(self, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
-        """The answer to the request, followed while the block runs: of a run of its own, or of one that it names."""
-        who, client, now = identity(), Client(), time.time()
+        """The answer to the request, followed while the block runs: of a run of its own, or of one that it asks for again."""
+        client, now = Client(), time.time()
+        who, again = self._identity(asked)
+
+        def saw(events: Sequence[Event]) -> None:
+            exchange.saw(events)
+            if isinstance(events[-1], Failed):
+                self._retries.lost(who.key)
+
         try:
             with (
                 self.visits.open(who.key, client, returns=named()),
-                self._reception.receive(asked, who.key, now, scope=who.scope) as begun,
+                self._reception.receive(asked, who.key, now, scope=who.scope, again=again) as begun,
             ):
                 if begun.how == "started":
                     trail = Trail(self._tracers, run=who.key, flow=begun.started.model)
                     # a worker may have begun by now, and nothing of a run comes before its start
                     trail.tell_of(now, "run.start", model=asked.model[:NAME_MAX], stream=asked.stream)
-                relay = Relay(begun.follower, client, self._heartbeat, exchange.saw, free=begun.how == "replayed")
+                relay = Relay(begun.follower, client, self._heartbeat, saw, free=begun.how == "replayed")
                 yield replace(begun.started, id=who.id), relay
         finally:
             if client.left:
                 exchange.left()
+                self._retries.lost(who.key)
+
+    def _identity(self, asked: Request) -> tuple[Identity, bool]:
+        """Who the request's run is, and whether it is one that the same client asked for before."""
+        who = identity()
+        if named():
+            return who, False
+        mark = mark_of(asked, self._reception.brain.route(asked.model), request.headers)
+        earlier = self._retries.earlier(mark, who.scope, who.key)
+        return (who, False) if earlier is None else (adopt(earlier), True)
+
+    def _document(
+        self, relay: Relay, protocol: Protocol, started: Started, asked: Request, stack: ExitStack
+    ) -> Response:
+        events: list[Event] = [started]
+        until = time.monotonic() + BEATS * self._heartbeat
+        while not relay.over:
+            events += relay.read()
+            if relay.left:
+                return _write_nobody()
+            if not relay.over and time.monotonic() >= until:
+                write = partial(_write, protocol, asked)
+                body = Patient(relay, events, write, self._heartbeat, stack.pop_all().close)
+                return Response(body, headers=PATIENT_HEADERS, direct_passthrough=True)
+        last = events[-1]
+        if isinstance(last, Failed):
+            return write_failure(last)
+        return _write_document(protocol, events, asked)
 
 
 def _read(protocol: Protocol, body: dict[str, JSON]) -> Request:
@@ -138,21 +179,12 @@ def _refusal(events: list[Event]) -> Failed | None:
     return last if isinstance(last, Failed) and not any(isinstance(event, Delta) for event in events) else None
 
 
-def _document(relay: Relay, protocol: Protocol, started: Started, asked: Request) -> Response:
-    events: list[Event] = [started]
-    while not relay.over:
-        events += relay.read()
-        if relay.left:
-            return _write_nobody()
-    last = events[-1]
-    if isinstance(last, Failed):
-        return write_failure(last)
-    return _write_document(protocol, events, asked)
-
-
 def _write_document(protocol: Protocol, events: list[Event], asked: Request) -> Response:
-    document = protocol.dialect.write_response(collect(events), asked)
-    return Response(msgspec.json.encode(document), content_type="application/json")
+    return Response(_write(protocol, asked, events), content_type="application/json")
+
+
+def _write(protocol: Protocol, asked: Request, events: list[Event]) -> bytes:
+    return msgspec.json.encode(protocol.dialect.write_response(collect(events), asked))
 
 
 def _write_nobody() -> Response:

@@ -1,0 +1,113 @@
+"""How a request that a client sends again, without a name for its run, is known for what it is.
+
+No client sends an idempotency key, and many send a request again when its connection breaks or its answer fails: up
+to 30 times for one turn. What tells a retry is different for each, and so is how much it can be trusted:
+
+sure     An SDK made by Stainless counts its tries (`x-stainless-retry-count`) and repeats the body as it was. The same
+         body within minutes is the same run, whatever has become of that.
+likely   Claude Code names its session, Codex its turn, and both change the body a little. Their request is a retry of
+         the one before only if that one was lost: its client left without its answer, or was told of a failure.
+guess    Others repeat the body and say nothing. People who ask for another answer do the same, so only a
+         run that has lost its client and is still under way is joined.
+
+Everything else is a new request. Keys of two clients never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal, TypeAlias
+
+import msgspec
+import redis
+
+from bigbrain.identity import fingerprint
+from bigbrain.messages import JSON, Request
+
+Trust: TypeAlias = Literal["sure", "likely", "guess"]
+
+REMEMBERED = 300
+"""Seconds for which a request is known again."""
+LOST_FOR = 60
+"""Seconds for which a run that lost its client waits to be joined: clients wait up to 40 between two tries."""
+
+COUNT = "x-stainless-retry-count"
+SESSION = "x-claude-code-session-id"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a request and its retries have in common, and how far it is to be trusted."""
+
+    digest: str
+    trust: Trust
+
+
+def mark_of(request: Request, flow: str, headers: Mapping[str, str]) -> Mark:
+    """The mark of a request to a flow; `headers` are looked up by their lower-case names."""
+    if turn := _codex_turn(request):
+        rounds = sum(len(message.results) for message in request.messages)
+        return Mark(_digest("codex", turn, rounds, flow), "likely")
+    if session := headers.get(SESSION, ""):
+        # a retry may stream or not, think aloud or not, and allow fewer tokens
+        asked = (request.messages, [tool.name for tool in request.tools], request.tool_choice, request.schema)
+        return Mark(_digest("claude-code", session, flow, asked), "likely")
+    again = headers.get(COUNT, "0").strip() not in ("", "0")
+    return Mark(fingerprint(request, flow), "sure" if again else "guess")
+
+
+def _codex_turn(request: Request) -> str:
+    told = request.extra.get("openai", {}).get("client_metadata")
+    turn = told.get("turn_id") if isinstance(told, dict) else None
+    return turn if isinstance(turn, str) else ""
+
+
+def _digest(*values: JSON) -> str:
+    return sha256(msgspec.json.encode(values, order="deterministic")).hexdigest()
+
+
+class Retries:
+    """The requests of the last minutes, in Redis. Methods raise `redis.RedisError`."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+
+    def earlier(self, mark: Mark, scope: str, run_id: str) -> str | None:
+        """The run that this request asks for once more; None for a new one, which is known under `run_id` from now on.
+
+        Ids are those on record.
+        """
+        key = f"bb:asked:{scope}:{mark.digest[:32]}"
+        before = self._client.set(key, run_id, ex=REMEMBERED, get=True)
+        if before is None:
+            return None
+        earlier = before.decode()
+        with self._client.pipeline(transaction=False) as ask:
+            ask.hmget(f"bb:run:{earlier}", "status", "stop")
+            ask.exists(f"bb:lost:{earlier}")
+            (status, stop), lost = ask.execute()
+        if status is None or not belongs(mark.trust, under_way=_under_way(status) and stop is None, lost=bool(lost)):
+            return None
+        self._client.set(key, earlier, ex=REMEMBERED)
+        return earlier
+
+    def lost(self, run_id: str) -> None:
+        """Notes that a run's client has not got its answer."""
+        self._client.set(f"bb:lost:{run_id}", b"1", ex=LOST_FOR)
+
+
+def belongs(trust: Trust, *, under_way: bool, lost: bool) -> bool:
+    """Whether a request with such a mark asks for the run that had the mark before."""
+    match trust:
+        case "sure":
+            return True
+        case "likely":
+            return lost
+        case "guess":
+            return lost and under_way
+
+
+def _under_way(status: bytes) -> bool:
+    return status in (b"queued", b"running")

@@ -1,0 +1,92 @@
+"""By what a request is known to be one that was sent before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fakeredis
+import pytest
+from msgspec.structs import replace
+
+from bigbrain.messages import Message, Request, Text, ToolCall, ToolResult, user
+from bigbrain.retries import COUNT, SESSION, Mark, Retries, Trust, belongs, mark_of
+
+ASKED = Request("b", (user("hi"),))
+TURN = replace(ASKED, extra={"openai": {"client_metadata": {"turn_id": "t1", "thread_id": "x"}}})
+ROUND = (
+    Message("assistant", (ToolCall("c1", "w", "{}"),)),
+    Message("tool", (ToolResult("c1", (Text("ok"),)),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("headers", "trust"), [({}, "guess"), ({COUNT: "0"}, "guess"), ({COUNT: "1"}, "sure"), ({COUNT: "2"}, "sure")]
+)
+def test_an_sdk_that_counts_its_tries_is_believed(headers: dict[str, str], trust: Trust) -> None:
+    assert mark_of(ASKED, "b", headers).trust == trust
+    assert mark_of(ASKED, "b", headers).digest == mark_of(ASKED, "b", {}).digest
+
+
+@pytest.mark.parametrize(
+    ("fields", "same"),
+    [
+        ({"stream": True}, True),
+        ({"extra": {"anthropic": {"thinking": {"type": "adaptive", "display": "omitted"}}}}, True),
+        ({"think": True}, True),
+        ({"max_tokens": 21333}, True),
+        ({"messages": (user("ho"),)}, False),
+        ({"messages": (user("hi"), Message("assistant", (Text("well"),)))}, False),
+    ],
+)
+def test_claude_code_repeats_itself_in_other_words(fields: dict[str, Any], same: bool) -> None:
+    headers = {SESSION: "s1"}
+    first, again = mark_of(ASKED, "b", headers), mark_of(replace(ASKED, **fields), "b", headers)
+
+    assert (first == again) is same
+    assert first.trust == "likely"
+    assert mark_of(ASKED, "b", {SESSION: "s2"}) != first
+
+
+def test_codex_appends_what_it_has_got_until_its_tools_have_answered() -> None:
+    grown = replace(TURN, messages=(*TURN.messages, Message("assistant", (Text("Let me"), ToolCall("c1", "w")))))
+    answered = replace(TURN, messages=(*TURN.messages, *ROUND))
+
+    assert mark_of(TURN, "b", {}) == mark_of(grown, "b", {})
+    assert mark_of(TURN, "b", {}).trust == "likely"
+    assert mark_of(answered, "b", {}) != mark_of(TURN, "b", {})
+
+
+@pytest.mark.parametrize(
+    ("trust", "under_way", "lost", "joins"),
+    [
+        ("sure", True, False, True),
+        ("sure", False, False, True),
+        ("likely", True, False, False),
+        ("likely", False, True, True),
+        ("guess", True, False, False),
+        ("guess", False, True, False),
+        ("guess", True, True, True),
+    ],
+)
+def test_less_sure_is_joined_less_often(trust: Trust, under_way: bool, lost: bool, joins: bool) -> None:
+    assert belongs(trust, under_way=under_way, lost=lost) is joins
+
+
+def test_a_request_is_forgotten_after_minutes_and_two_scopes_never_meet() -> None:
+    client = fakeredis.FakeRedis()
+    retries, mark = Retries(client), Mark("d" * 64, "sure")
+    client.hset("bb:run:a:1", "status", "running")
+
+    assert retries.earlier(mark, "a", "a:1") is None
+    assert retries.earlier(mark, "b", "b:2") is None
+    assert retries.earlier(mark, "a", "a:3") == "a:1"
+    assert retries.earlier(mark, "a", "a:4") == "a:1"
+    assert all(0 < client.ttl(key) <= 300 for key in client.scan_iter("bb:asked:*"))
+
+
+def test_a_run_that_is_gone_is_not_asked_for_again() -> None:
+    client = fakeredis.FakeRedis()
+    retries, mark = Retries(client), Mark("d" * 64, "sure")
+
+    assert retries.earlier(mark, "a", "a:1") is None
+    assert retries.earlier(mark, "a", "a:2") is None
