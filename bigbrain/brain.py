@@ -13,9 +13,10 @@ from bigbrain.aside import Aside
 from bigbrain.budgets import Budget
 from bigbrain.compiling import Compiled, compile_flow
 from bigbrain.embedded import find_url
+from bigbrain.errands import ERRAND, Rule, is_errand
 from bigbrain.errors import UnknownModel, WiringError
 from bigbrain.flows import Flow
-from bigbrain.models import Askable, Models
+from bigbrain.models import Askable, Models, model
 from bigbrain.program import Program
 from bigbrain.settings import Settings
 from bigbrain.stores import RedisStore, Store
@@ -35,6 +36,7 @@ class Brain:
         trace: Sequence[Tracer] = (),
         strict_models: bool = False,
         memory: Store | None = None,
+        errands: Rule | None = is_errand,
     ) -> None:
         """name: what `/v1/models` calls the default flow. flow: the default flow, which answers for every unknown model.
 
@@ -43,11 +45,14 @@ class Brain:
         each from a thread of its own, so that a slow one holds nobody up.
         strict_models: a request for an unknown model is refused instead of answered by the default flow.
         memory: what `brain.memory` is, by default a store in the deployment's Redis.
+        errands: which requests are those of a chat interface itself (`bigbrain/errands.py`): the model with the tag
+        `cheap` answers them, else the brain's default model, and no flow. None: the flows answer them, too.
         """
         self.name = name
         self.budget = budget
         self.trace: tuple[Tracer, ...] = tuple(Aside.of(tracer) for tracer in trace)
         self.strict_models = strict_models
+        self.errands = errands
         self._memory = memory
         self.models = Models()
         self._default = flow
@@ -103,8 +108,14 @@ class Brain:
         return next(iter(flows))
 
     def compiled(self, settings: Settings) -> dict[str, Compiled]:
-        """Every flow ready to run, faulty or not."""
-        return {name: compile_flow(name, flow, self.models, settings) for name, flow in self.flows.items()}
+        """Every flow ready to run, faulty or not; that of errands only if it is sound."""
+        compiled = {name: compile_flow(name, flow, self.models, settings) for name, flow in self.flows.items()}
+        if compiled and self.errands is not None:
+            ref = model("cheap") if "cheap" in self.models.tags else model()
+            errand = compile_flow(ERRAND, Flow(model=ref), self.models, settings)
+            if not errand.faults:
+                compiled[ERRAND] = errand
+        return compiled
 
     def faults(self, settings: Settings | None = None) -> tuple[str, ...]:
         """All that is wrong with the wiring, a sentence each with its place and remedy."""

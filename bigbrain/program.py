@@ -117,6 +117,10 @@ class Program:
                 if isinstance(model, Connection):
                     load(model.model.provider)
 
+    def has(self, flow: str) -> bool:
+        """Whether there is a flow of this name."""
+        return flow in self._flows
+
     def terms(self, flow: str) -> Terms:
         """How a run of this flow survives."""
         compiled = self._flows[flow]

@@ -18,6 +18,7 @@ from bigbrain.engine.channels import Follower, Hub
 from bigbrain.engine.history import History
 from bigbrain.engine.records import NewRun
 from bigbrain.engine.runs import Runs
+from bigbrain.errands import ERRAND
 from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
 from bigbrain.events import Event, Started
 from bigbrain.identity import fingerprint
@@ -59,6 +60,15 @@ class Reception:
         """Every flow that is served, the default first, with the second since 1970 in which this deployment first did."""
         return self.runs.store.first_served(list(self.brain.flows))
 
+    def flow_of(self, request: Request) -> str:
+        """The flow that answers a request: the one that it names, or that of errands, which passes for the other.
+
+        Raises `WiringError` and `UnknownModel` as `Brain.route` does.
+        """
+        named = self.brain.route(request.model)
+        rule = self.brain.errands
+        return ERRAND if rule is not None and self.program.has(ERRAND) and rule(request) else named
+
     @contextmanager
     def receive(
         self, request: Request, run_id: str, now: float, *, scope: str = "", again: bool = False
@@ -73,7 +83,7 @@ class Reception:
         and does not end.
         """
         started = Started(run_id, self.brain.route(request.model), int(now))
-        run = self._run(request, started, scope)
+        run = self._run(request, started, self.flow_of(request), scope)
         with self.hub.follow(run_id, seq=1) as follower:
             for _ in range(TRIES):
                 if self.runs.start(run, self.hub.channel):
@@ -115,8 +125,7 @@ class Reception:
         follower.post("again")
         return Begun(first, follower, how)
 
-    def _run(self, request: Request, started: Started, scope: str) -> NewRun:
-        flow = started.model
+    def _run(self, request: Request, started: Started, flow: str, scope: str) -> NewRun:
         return NewRun(
             id=started.id,
             flow=flow,

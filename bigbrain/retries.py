@@ -15,7 +15,7 @@ Everything else is a new request. Keys of two clients never meet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, TypeAlias
@@ -45,16 +45,16 @@ class Mark:
     trust: Trust
 
 
-def mark_of(request: Request, flow: str, headers: Mapping[str, str]) -> Mark:
-    """The mark of a request to a flow; `headers` are looked up by their lower-case names."""
+def mark_of(request: Request, flow: str, header: Callable[[str], str]) -> Mark:
+    """The mark of a request to a flow; `header` gives the value of a header by its name in lower case, "" when there is none."""
     if turn := _codex_turn(request):
         rounds = sum(len(message.results) for message in request.messages)
         return Mark(_digest("codex", turn, rounds, flow), "likely")
-    if session := headers.get(SESSION, ""):
+    if session := header(SESSION):
         # a retry may stream or not, think aloud or not, and allow fewer tokens
         asked = (request.messages, [tool.name for tool in request.tools], request.tool_choice, request.schema)
         return Mark(_digest("claude-code", session, flow, asked), "likely")
-    again = headers.get(COUNT, "0").strip() not in ("", "0")
+    again = header(COUNT).strip() not in ("", "0")
     return Mark(fingerprint(request, flow), "sure" if again else "guess")
 
 
@@ -81,7 +81,7 @@ class Retries:
         """
         key = f"bb:asked:{scope}:{mark.digest[:32]}"
         before = self._client.set(key, run_id, ex=REMEMBERED, get=True)
-        if before is None:
+        if not isinstance(before, bytes):
             return None
         earlier = before.decode()
         with self._client.pipeline(transaction=False) as ask:

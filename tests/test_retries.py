@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import fakeredis
@@ -19,12 +20,16 @@ ROUND = (
 )
 
 
+def of(headers: dict[str, str]) -> Callable[[str], str]:
+    return lambda name: headers.get(name, "")
+
+
 @pytest.mark.parametrize(
     ("headers", "trust"), [({}, "guess"), ({COUNT: "0"}, "guess"), ({COUNT: "1"}, "sure"), ({COUNT: "2"}, "sure")]
 )
 def test_an_sdk_that_counts_its_tries_is_believed(headers: dict[str, str], trust: Trust) -> None:
-    assert mark_of(ASKED, "b", headers).trust == trust
-    assert mark_of(ASKED, "b", headers).digest == mark_of(ASKED, "b", {}).digest
+    assert mark_of(ASKED, "b", of(headers)).trust == trust
+    assert mark_of(ASKED, "b", of(headers)).digest == mark_of(ASKED, "b", of({})).digest
 
 
 @pytest.mark.parametrize(
@@ -40,20 +45,20 @@ def test_an_sdk_that_counts_its_tries_is_believed(headers: dict[str, str], trust
 )
 def test_claude_code_repeats_itself_in_other_words(fields: dict[str, Any], same: bool) -> None:
     headers = {SESSION: "s1"}
-    first, again = mark_of(ASKED, "b", headers), mark_of(replace(ASKED, **fields), "b", headers)
+    first, again = mark_of(ASKED, "b", of(headers)), mark_of(replace(ASKED, **fields), "b", of(headers))
 
     assert (first == again) is same
     assert first.trust == "likely"
-    assert mark_of(ASKED, "b", {SESSION: "s2"}) != first
+    assert mark_of(ASKED, "b", of({SESSION: "s2"})) != first
 
 
 def test_codex_appends_what_it_has_got_until_its_tools_have_answered() -> None:
     grown = replace(TURN, messages=(*TURN.messages, Message("assistant", (Text("Let me"), ToolCall("c1", "w")))))
     answered = replace(TURN, messages=(*TURN.messages, *ROUND))
 
-    assert mark_of(TURN, "b", {}) == mark_of(grown, "b", {})
-    assert mark_of(TURN, "b", {}).trust == "likely"
-    assert mark_of(answered, "b", {}) != mark_of(TURN, "b", {})
+    assert mark_of(TURN, "b", of({})) == mark_of(grown, "b", of({}))
+    assert mark_of(TURN, "b", of({})).trust == "likely"
+    assert mark_of(answered, "b", of({})) != mark_of(TURN, "b", of({}))
 
 
 @pytest.mark.parametrize(

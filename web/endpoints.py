@@ -105,7 +105,7 @@ class Endpoints:
 
         def saw(events: Sequence[Event]) -> None:
             exchange.saw(events)
-            if isinstance(events[-1], Failed):
+            if events and isinstance(events[-1], Failed):
                 self._retries.lost(who.key)
 
         try:
@@ -114,7 +114,7 @@ class Endpoints:
                 self._reception.receive(asked, who.key, now, scope=who.scope, again=again) as begun,
             ):
                 if begun.how == "started":
-                    trail = Trail(self._tracers, run=who.key, flow=begun.started.model)
+                    trail = Trail(self._tracers, run=who.key, flow=self._reception.flow_of(asked))
                     # a worker may have begun by now, and nothing of a run comes before its start
                     trail.tell_of(now, "run.start", model=asked.model[:NAME_MAX], stream=asked.stream)
                 relay = Relay(begun.follower, client, self._heartbeat, saw, free=begun.how == "replayed")
@@ -129,7 +129,7 @@ class Endpoints:
         who = identity()
         if named():
             return who, False
-        mark = mark_of(asked, self._reception.brain.route(asked.model), request.headers)
+        mark = mark_of(asked, self._reception.flow_of(asked), lambda name: request.headers.get(name, ""))
         earlier = self._retries.earlier(mark, who.scope, who.key)
         return (who, False) if earlier is None else (adopt(earlier), True)
 
@@ -142,7 +142,7 @@ class Endpoints:
             events += relay.read()
             if relay.left:
                 return _write_nobody()
-            if not relay.over and time.monotonic() >= until:
+            if time.monotonic() >= until and not relay.over:
                 write = partial(_write, protocol, asked)
                 body = Patient(relay, events, write, self._heartbeat, stack.pop_all().close)
                 return Response(body, headers=PATIENT_HEADERS, direct_passthrough=True)
