@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, overload
+from typing import Protocol, TypeAlias, overload
 
 from bigbrain.chat import Chat
 from bigbrain.errors import WiringError
@@ -58,6 +58,8 @@ class Agent:
     selects: Sequence[str] = ()
     tools: Sequence[Tool[..., object] | ToolSpec] = ()
     cpu: bool = False
+    needs_model: bool = False
+    """Whether its handler cannot do without a model, so that a missing one is found when the brain is built."""
 
     def __post_init__(self) -> None:
         if isinstance(self.selects, str):
@@ -94,6 +96,13 @@ class Agent:
         if inspect.isawaitable(done):
             asyncio.run(_awaited(done))
         chat.settle()
+
+
+class ActsAsAgent(Protocol):
+    """Something else that can take turns in a flow, such as an `Orchestrator`."""
+
+    def as_agent(self) -> Agent:
+        """The agent that it is in a flow."""
 
 
 async def _awaited(done: Awaitable[None]) -> None:

@@ -92,6 +92,16 @@ class Chat:
         self._asked = Counter[str]()
 
     @property
+    def run(self) -> Run:
+        """The run that it is part of; one of its own outside of a flow."""
+        return self._run
+
+    @property
+    def model(self) -> Asks:
+        """What it asks. Raises `WiringError` when there is none, or no key for it."""
+        return self._connected()
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """What the next `ask` sends, without the role."""
         return tuple(self._messages)
@@ -241,7 +251,7 @@ class Chat:
         """Asks the model, as far as the run may go on and pay for it."""
         self._run.scope.check()
         self._run.purse.admit()
-        events = self._run.trail.listen(_name(model), model.ask(request, self._run.scope))
+        events = self._run.trail.listen(model_name(model), model.ask(request, self._run.scope))
         reply = Reply(events, self._run.purse.spend)
         self._replies = [*(one for one in self._replies if not one.over), reply]
         reply.begin()
@@ -262,7 +272,8 @@ class Chat:
         return f"{digest}-{self._asked[digest]}"
 
 
-def _name(model: Asks) -> str:
+def model_name(model: Asks) -> str:
+    """What traces call a model."""
     return model.model.name if isinstance(model, Connection) else str(getattr(model, "name", type(model).__name__))
 
 

@@ -256,6 +256,6 @@ class _Compiler:
         except WiringError as exc:
             self.faults += [f"{where}: {fault}" for fault in exc.faults]
             return None
-        if agent.plain:
+        if agent.plain or agent.needs_model:
             self.faults.append(f"{where}, has no model: give one to the agent, its flow or the brain")
         return None

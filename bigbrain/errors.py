@@ -30,7 +30,9 @@
         ├── RunInterrupted   its worker was lost and it has no durable flow
         ├── BrainChanged     the brain is another one by now
         ├── RunCancelled     somebody stopped it
-        └── RunExpired       it is gone
+        ├── RunExpired       it is gone
+        └── TaskFailed       an orchestrator's task came to no answer
+            └── TaskAborted  its model gave it up
 
 A class carries what the outside needs: `status`, the HTTP status; `code`, the
 stable machine word; `retryable`, whether the same request may succeed later;
@@ -316,6 +318,24 @@ class RunExpired(RunError):
     status = 410
     code = "run_expired"
     safe = "The run is gone; send the request again under a new id."
+
+
+class TaskFailed(RunError):
+    """Raised when a task of an orchestrator comes to no answer."""
+
+    code = "task_failed"
+    safe = "This brain came to no answer."
+
+
+class TaskAborted(TaskFailed):
+    """Raised when the model gives a task up; its message is the model's own reason, written for whoever asked."""
+
+    status = 422
+    code = "task_aborted"
+
+    @property
+    def public(self) -> str:
+        return str(self)
 
 
 def by_code(code: str, message: str) -> BrainError:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
-from bigbrain.agents import Agent
+from bigbrain.agents import ActsAsAgent, Agent
 from bigbrain.budgets import Budget
 from bigbrain.errors import WiringError
 from bigbrain.models import Askable, ModelRef
@@ -80,20 +80,21 @@ class Flow:
 
     def __init__(
         self,
-        *agents: Agent,
+        *agents: Agent | ActsAsAgent,
         model: Askable | ModelRef | None = None,
         role: str = "",
         budget: Budget | None = None,
     ) -> None:
-        """agents: who take their turns, all at once when there are several, their replies in this order;
-        without any the model itself answers, as a transparent proxy, in its `role`.
+        """agents: who take their turns (agents and orchestrators), all at once when there are several, their replies in
+        this order; without any the model itself answers, as a transparent proxy, in its `role`.
 
         model: what the agents ask that name none. budget: what may be spent in this flow.
         Raises `WiringError` for a role beside an agent, which has its own.
         """
-        if agents and role:
-            raise WiringError(f"`role` is the agent's business: give it to `@agent(role=…)` of `{agents[0].name}`")
-        self._body: Body = Acting(agents or (Agent(name="model", role=role),))
+        acting = tuple(map(_acting, agents))
+        if acting and role:
+            raise WiringError(f"`role` is the agent's business: give it to `@agent(role=…)` of `{acting[0].name}`")
+        self._body: Body = Acting(acting or (Agent(name="model", role=role),))
         self._model = model
         self._id = ""
         self._budget = budget
@@ -194,6 +195,14 @@ class NamedFlow(Flow):
             self._budget,
             Durability(retries, ttl, forward_compatible, resume_on_reregister),
         )
+
+
+def _acting(given: Agent | ActsAsAgent) -> Agent:
+    if isinstance(given, Agent):
+        return given
+    if not hasattr(given, "as_agent"):
+        raise WiringError(f"{given!r} is no agent of a flow; give what `@agent` makes, or an `Orchestrator`")
+    return given.as_agent()
 
 
 def _links(flow: Flow) -> tuple[Flow, ...]:

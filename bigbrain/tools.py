@@ -62,6 +62,8 @@ class Tool(Generic[P, R_co]):
     """Seconds after which the model is told that a call takes too long."""
     longest: int = LONGEST
     """Characters of a result; the rest is cut off, and the model is told so."""
+    as_value: bool = False
+    """The function takes one value, what the schema reads of the arguments, whatever its signature says."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -91,7 +93,7 @@ class Tool(Generic[P, R_co]):
         Raises `WiringError` naming each field and parameter that disagree.
         """
         bare: Tool[..., object] = self
-        return replace(bare, handler=handler)
+        return replace(bare, handler=handler, as_value=False)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Calls the function itself. Raises `WiringError` when there is none."""
@@ -115,6 +117,8 @@ class Tool(Generic[P, R_co]):
     def _reading(self) -> _Reading | None:
         if self.handler is None:
             return None
+        if self.as_value:
+            return _Reading(self.shape, whole=True)
         reading = _reading(self.handler, self.shape, self.name)
         owner = getattr(self.handler, "__name__", type(self.handler).__name__)
         faults = tuple(disagreements(self.shape.schema, reading.shape.schema, owner))

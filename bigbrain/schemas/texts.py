@@ -11,6 +11,7 @@ the end of the text is an error, never completed. Time is linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TypeVar, overload
 
 import marshmallow
@@ -66,40 +67,51 @@ def extract(text: str, kind: object) -> JSON:
     return wanted.read(values[0])
 
 
-def _values(text: str) -> list[JSON]:
-    """The values in the text, the likeliest first; at least one."""
+def values_in(text: str) -> Iterator[JSON]:
+    """The value that a text is as a whole, else every object and list in it that stands on its own, in order.
+
+    Looked for one after the other, so that what follows the last one that is wanted may be broken. Raises `SchemaError`
+    as `parse` does, where it gets to the fault.
+    """
     if len(text) > LONGEST:
         raise SchemaError(f"the answer has {len(text)} characters; more than {LONGEST} are not searched for JSON")
     bare = text.strip().lstrip("\ufeff").strip()
     try:
         value = msgspec.json.decode(bare)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return sorted(_found(bare), key=_unlikely)
+        yield from _found(bare)
+        return
     if _is_deep(value, bare):
         raise SchemaError(f"the JSON is nested deeper than {DEEPEST} levels")
-    return [value]
+    yield value
 
 
-def _found(text: str) -> list[JSON]:
-    """Every object and list that stands on its own, in order."""
+def _values(text: str) -> list[JSON]:
+    """The values in the text, the likeliest first; at least one."""
+    values = list(values_in(text))
+    return sorted(values, key=_unlikely) if len(values) > 1 else values
+
+
+def _found(text: str) -> Iterator[JSON]:
     reader = Reader(text)
-    found: list[JSON] = []
+    found = False
     fault: Broken | None = None
     opening = _OPENING.search(text)
     while opening is not None:
         start = opening.start()
         try:
-            found.append(reader.read_at(start))
-            end = reader.at
+            value = reader.read_at(start)
         except Broken as broken:
             if broken.cut and (broken.begun or not found):
                 raise _cut_off(text, start) from broken
             fault = fault if fault is not None and (fault.begun or not broken.begun) else broken
             end = _resumed(text, start, reader, broken)
+        else:
+            found, end = True, reader.at
+            yield value
         opening = _OPENING.search(text, end)
     if not found:
         raise _no_json(text, fault)
-    return found
 
 
 def _resumed(text: str, start: int, reader: Reader, broken: Broken) -> int:
