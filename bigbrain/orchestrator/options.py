@@ -88,7 +88,9 @@ class Options:
     session_id: str | None = None
     """For `claude_code`: the UUID of the session that is begun or gone on with."""
     cli_path: str = "claude"
-    """For `claude_code`: the command, if it is not on the path."""
+    """For `claude_code`: the command, if it is not on the path. That backend takes `model` as the CLI spells it,
+    `api_key` and `server_url` (Anthropic's, without `/v1`) as well; of temperature, tokens, caching and JSON the CLI
+    itself decides, and `history` it knows better."""
 
     def __post_init__(self) -> None:
         faults = tuple(_faults(self))
@@ -157,6 +159,10 @@ def _backend_faults(options: Options) -> Iterator[str]:
         yield f"`backend` is `{backend}`; " + (f"it is `{meant}` here" if meant else "give `model` or `claude_code`")
     if backend == "claude_code" and not _is_uuid(options.session_id):
         yield f"`session_id` is {options.session_id!r}; `claude_code` needs a UUID, such as `str(uuid.uuid4())`"
+    if backend == "claude_code" and not isinstance(options.model, str | None):
+        yield f"`model` is {options.model!r}; for `claude_code` it is a name as the CLI spells it"
+    if not options.cli_path:
+        yield "`cli_path` is empty; leave it out, or name the command"
     if backend == "model" and options.session_id is not None:
         yield '`session_id` is for the Claude Code CLI only; give `backend="claude_code"` with it'
 

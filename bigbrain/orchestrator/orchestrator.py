@@ -17,6 +17,7 @@ from bigbrain.orchestrator import prompting
 from bigbrain.orchestrator.agents import Agent, check_agents
 from bigbrain.orchestrator.backends import Backend, ModelBackend
 from bigbrain.orchestrator.cancellation import joined
+from bigbrain.orchestrator.claude_code import ClaudeCode
 from bigbrain.orchestrator.conversations import asked_of, check_given, plain
 from bigbrain.orchestrator.options import Options, Wanted
 from bigbrain.orchestrator.results import TaskResult, ToolTrace
@@ -42,6 +43,7 @@ class Orchestrator:
         check_agents(self.agents)
         _check_names(set(options))
         self.options = Options(**options)
+        self._own_backend = _own_backend(self.options)
 
     def __repr__(self) -> str:
         return f"Orchestrator({[one.name for one in self.agents]!r}, name={self.options.name!r})"
@@ -77,7 +79,7 @@ class Orchestrator:
 
     def as_agent(self) -> BrainAgent:
         """The orchestrator as an agent of a brain, which `Flow(…)` makes of it by itself."""
-        needs_model = self.options.backend == "model"
+        needs_model = self._own_backend is None
         return BrainAgent(
             name=self.options.name,
             handler=self._take_turn,
@@ -135,11 +137,6 @@ class Orchestrator:
     def _lone_backend(self) -> Backend:
         return self._own_backend or self._model(self._lone_model)
 
-    @property
-    def _own_backend(self) -> Backend | None:
-        """The backend that is not a model of ours, if there is one."""
-        return None if isinstance(self.options.backend, str) else self.options.backend
-
     def _model(self, model: Asks) -> ModelBackend:
         options = self.options
         return ModelBackend(
@@ -153,6 +150,21 @@ class Orchestrator:
         if isinstance(wanted, ModelRef):
             raise WiringError("only a brain looks up `model(…)` by its tags; give the `Model` itself")
         return connect(wanted, Settings.read())
+
+
+def _own_backend(options: Options) -> Backend | None:
+    """The backend that is not a model of ours, if there is one."""
+    if not isinstance(options.backend, str):
+        return options.backend
+    if options.backend == "model" or options.session_id is None:
+        return None
+    return ClaudeCode(
+        options.session_id,
+        options.cli_path,
+        model=options.model if isinstance(options.model, str) else None,
+        api_key=options.api_key,
+        server_url=options.server_url,
+    )
 
 
 def _check_names(given: set[str]) -> None:

@@ -60,6 +60,8 @@ def test_every_option_may_be_given() -> None:
         ({"backend": 3}, "something with `ask`"),
         ({"backend": "claude_code"}, "needs a UUID"),
         ({"backend": "claude_code", "session_id": "mine"}, "`session_id` is 'mine'"),
+        ({"backend": "claude_code", "session_id": SESSION, "model": ScriptedModel()}, "as the CLI spells it"),
+        ({"backend": "claude_code", "session_id": SESSION, "cli_path": ""}, "`cli_path` is empty"),
         ({"session_id": SESSION}, "for the Claude Code CLI only"),
         ({"max_steps": 0}, "`max_steps` is 0"),
         ({"repairs": -1}, "`repairs` is -1"),
