@@ -31,7 +31,7 @@ ONCE = 1 << 30
 
 
 class Client:
-    """One client that waits for an answer; `nudge` wakes whoever serves it when it leaves."""
+    """One client that waits for an answer; `nudge` wakes whoever serves it when it leaves, and never waits for long."""
 
     def __init__(self) -> None:
         self.left = False
@@ -80,11 +80,11 @@ class Departures:
         """Tells all whose connections have ended by now; never waits."""
         if self._epoll is None:
             return
-        for descriptor, _ in self._epoll.poll(0):
-            with self._lock:
-                gone = tuple(self._clients.get(descriptor, ()))
-            for client in gone:
-                client.leave()
+        # each departure is given out once: whoever looks after that must wait until it has been told
+        with self._lock:
+            for descriptor, _ in self._epoll.poll(0):
+                for client in self._clients.get(descriptor, ()):
+                    client.leave()
 
     def _add(self, descriptor: int, client: Client) -> None:
         if self._epoll is None or descriptor < 0:

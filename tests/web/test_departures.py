@@ -71,6 +71,25 @@ def test_the_end_of_the_watch_looks_once_more(pair: tuple[socket.socket, socket.
     assert client.left
 
 
+def test_the_end_of_the_watch_waits_for_news_that_is_being_told(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    telling, clients = threading.Event(), (Client(), Client())
+
+    def slowly() -> None:
+        telling.set()
+        time.sleep(0.05)
+
+    for client in clients:
+        client.nudge = slowly
+    departures = Departures()
+    with departures.watch(ours, clients[0]), departures.watch(ours, clients[1]):
+        theirs.close()
+        # one of them hears it now, the other one's watch ends before it is told
+        assert telling.wait(5)
+
+    assert [client.left for client in clients] == [True, True]
+
+
 def test_who_leaves_after_the_watch_has_not_left(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = pair
     departures, client = Departures(), Client()
