@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 import os
-import queue
 import re
 import select
 import signal
 import socket
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bigbrain.supervisor import BackOff
+from tests.launched import Launched
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="watches processes as Linux does")]
 
@@ -76,49 +73,19 @@ web = child("web", WEB % dict(port=port))
 """
 
 
-class Launcher:
-    """A supervisor in a process of its own, read line by line."""
+class Launcher(Launched):
+    """A supervisor in a process of its own."""
 
     def __init__(self, body: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SUPERVISED + body, str(self.port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=ROOT,
-            start_new_session=True,
-        )
-        self.seen: list[str] = []
-        self.pids: set[int] = set()
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        super().__init__([sys.executable, "-c", SUPERVISED + body, str(self.port)], cwd=ROOT, patience=30)
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as lines:
-            for line in lines:
-                self._lines.put(line.rstrip("\n"))
-        self._lines.put(None)
-
-    def until(self, pattern: str) -> re.Match[str]:
-        deadline = time.monotonic() + 30
-        while (line := self._lines.get(timeout=max(0.1, deadline - time.monotonic()))) is not None:
-            self.seen.append(line)
-            if pid := re.search(r"(?:pid|grandchild) (\d+)", line):
-                self.pids.add(int(pid[1]))
-            if found := re.search(pattern, line):
-                return found
-        raise AssertionError(f"no line matches {pattern!r}; seen: {self.seen}")
-
-    def rest(self) -> str:
-        """Everything up to the end of the output."""
-        while (line := self._lines.get(timeout=30)) is not None:
-            self.seen.append(line)
-        self.process.wait(timeout=10)
-        return "\n".join(self.seen)
+    @property
+    def pids(self) -> set[int]:
+        """The processes that have told of themselves in the lines that were read."""
+        return {int(found[1]) for line in self.seen if (found := re.search(r"(?:pid|grandchild) (\d+)", line))}
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import queue
-import re
 import select
 import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +17,7 @@ import pytest
 from redis import Redis
 
 from bigbrain.cli.up import curl
+from tests.launched import Launched
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="watches processes as Linux does")]
 
@@ -71,47 +68,16 @@ def wake():
 """
 
 
-class Up:
-    """A running `bigbrain up`, read line by line."""
+class Up(Launched):
+    """A running `bigbrain up`."""
 
     def __init__(self, folder: Path, *words: str, **env: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bigbrain", "up", "brain", "--port", "0", *words],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self.seen: list[str] = []
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as lines:
-            for line in lines:
-                self._lines.put(line.rstrip("\n"))
-        self._lines.put(None)
-
-    def until(self, pattern: str) -> re.Match[str]:
-        deadline = time.monotonic() + 60
-        while (line := self._lines.get(timeout=max(0.1, deadline - time.monotonic()))) is not None:
-            self.seen.append(line)
-            if found := re.search(pattern, line):
-                return found
-        raise AssertionError(f"no line matches {pattern!r}:\n" + "\n".join(self.seen))
+        argv = [sys.executable, "-m", "bigbrain", "up", "brain", "--port", "0", *words]
+        super().__init__(argv, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **env})
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> str:
         self.process.send_signal(number)
         return self.rest()
-
-    def rest(self) -> str:
-        while (line := self._lines.get(timeout=60)) is not None:
-            self.seen.append(line)
-        self.process.wait(timeout=10)
-        return "\n".join(self.seen)
 
 
 def processes_of(folder: Path) -> dict[int, str]:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.stack.deployment import Deployment, until
+from tests.stack.reading import pieces
 from tests.upstream import Upstream
 
 pytestmark = pytest.mark.slow
@@ -20,19 +21,9 @@ pytestmark = pytest.mark.slow
 async def text(client: httpx2.AsyncClient, url: str, model: str) -> str:
     """The text of one streamed chat completion, known to be complete."""
     body = {"model": model, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
-    pieces: list[str] = []
-    done = False
     async with client.stream("POST", f"{url}/chat/completions", json=body) as response:
         assert response.status_code == 200, await response.aread()
-        async for line in response.aiter_lines():
-            if line == "data: [DONE]":
-                done = True
-            elif line.startswith("data: "):
-                frame = msgspec.json.decode(line[6:])
-                assert "error" not in frame, frame
-                pieces += [choice["delta"].get("content") or "" for choice in frame["choices"]]
-    assert done
-    return "".join(pieces)
+        return "".join([piece async for piece in pieces(response)])
 
 
 def many(url: str, model: str, count: int) -> list[str]:
