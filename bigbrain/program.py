@@ -22,7 +22,7 @@ from bigbrain.compiling import Compiled, Members, Solo
 from bigbrain.conversations import Conversation
 from bigbrain.counting import Count, count
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
-from bigbrain.engine.records import END, Claim, Outcome, Terms
+from bigbrain.engine.records import END, Claim, Outcome, Outlook, Terms, Unfinished
 from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
 from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError
@@ -44,7 +44,6 @@ logger = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 60.0
 """Seconds before a step that failed is run again; they begin with 1 and double."""
-
 
 _state = msgspec.json.Decoder(RunState)
 _message = msgspec.json.Decoder(Message)
@@ -168,7 +167,7 @@ class Program:
         try:
             step = _opened(step)
             scope.check()
-            if self._prints.get(claim.flow) != claim.plan and not self._goes_on_changed(claim):
+            if not self._goes_on(claim.flow, claim.plan, claim.path):
                 raise BrainChanged
             return self._perform(step)
         except BrainError as exc:
@@ -179,11 +178,22 @@ class Program:
             error.__cause__ = error.__cause__ or exc
             return self._failed(step, error)
 
-    def _goes_on_changed(self, claim: Claim) -> bool:
-        """Whether a run that was begun with another structure goes on: its flow wants that, and the step is there."""
-        flow = self._flows.get(claim.flow)
-        binding = flow.bindings.get(claim.path) if flow else None
+    def _goes_on(self, flow: str, plan: str, path: str) -> bool:
+        """Whether a run with this next step goes on: it was begun with this structure, or its flow wants that and has the step."""
+        if self._prints.get(flow) == plan:
+            return True
+        compiled = self._flows.get(flow)
+        binding = compiled.bindings.get(path) if compiled else None
         return binding is not None and binding.durability is not None and binding.durability.forward_compatible
+
+    def outlook(self, run: Unfinished) -> Outlook:
+        """What becomes of a run that another version of this brain has begun."""
+        if run.cursor == END or self._goes_on(run.flow, run.plan, run.cursor):
+            return "resume"
+        flow = self._flows.get(run.flow)
+        if run.patient and (flow is None or run.cursor not in flow.plans):
+            return "wait"
+        return "refuse" if flow is None else "discard"
 
     def _perform(self, step: _Step) -> Outcome:
         claim, flow = step.claim, self._flows[step.claim.flow]

@@ -49,6 +49,13 @@ class Launched:
                 return found
         raise AssertionError(f"no line matches {pattern!r}:\n" + "\n".join(self.seen))
 
+    def until_all(self, *patterns: str) -> None:
+        """Reads on until each of these has matched a line, in whatever order."""
+        left = list(patterns)
+        while left:
+            line = self.until("|".join(left)).string
+            left = [pattern for pattern in left if not re.search(pattern, line)]
+
     def rest(self) -> str:
         """Reads on to the end of the program; all that it has said."""
         while (line := self._lines.get(timeout=self._patience)) is not None:

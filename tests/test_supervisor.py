@@ -129,8 +129,7 @@ TWO = 'run([web], [child("io-1", WORKER)])'
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_web_side_first_and_leaves_nothing(launchers: list[Launcher], number: signal.Signals) -> None:
     launcher = launch(launchers, TWO)
-    launcher.until("grandchild")
-    launcher.until("up .*ready")
+    launcher.until_all("grandchild", "up .*ready")
 
     launcher.send(number)
     said = launcher.rest()
@@ -143,7 +142,7 @@ def test_a_signal_ends_the_web_side_first_and_leaves_nothing(launchers: list[Lau
 
 def test_lines_stand_behind_aligned_names_without_colours_when_nobody_could_see_them(launchers: list[Launcher]) -> None:
     launcher = launch(launchers, TWO)
-    launcher.until("up .*ready")
+    launcher.until_all("grandchild", "up .*ready")
     launcher.send(signal.SIGTERM)
 
     said = launcher.rest()
@@ -180,8 +179,7 @@ def test_what_a_dead_child_started_goes_with_it(launchers: list[Launcher]) -> No
 
 def test_a_child_that_does_not_end_in_time_is_killed(launchers: list[Launcher]) -> None:
     launcher = launch(launchers, 'run([web], [child("io-1", STUBBORN, grace=0.3)])')
-    launcher.until("io-1 .*pid")
-    launcher.until("up .*ready")
+    launcher.until_all("io-1 .*pid", "up .*ready")
 
     launcher.send(signal.SIGTERM)
     said = launcher.rest()
@@ -194,8 +192,8 @@ def test_a_child_that_does_not_end_in_time_is_killed(launchers: list[Launcher]) 
 def test_a_child_that_ends_by_itself_meanwhile_is_not_waited_for(launchers: list[Launcher]) -> None:
     stages = '[web, child("slow", STUBBORN, grace=2.0)], [child("io-1", WORKER, grace=60)]'
     launcher = launch(launchers, f"run({stages})")
-    worker = int(launcher.until(r"io-1 .*pid (\d+)")[1])
-    launcher.until("up .*ready")
+    launcher.until_all(r"io-1 .*pid (\d+)", "up .*ready")
+    worker = next(int(found[1]) for line in launcher.seen if (found := re.search(r"io-1 .*pid (\d+)", line)))
     launcher.send(signal.SIGTERM)
     launcher.until("slow .*not yet")
 
@@ -209,8 +207,7 @@ def test_a_child_that_ends_by_itself_meanwhile_is_not_waited_for(launchers: list
 
 def test_a_second_ctrl_c_kills_at_once(launchers: list[Launcher]) -> None:
     launcher = launch(launchers, 'run([web], [child("io-1", STUBBORN, grace=60)])')
-    launcher.until("io-1 .*pid")
-    launcher.until("up .*ready")
+    launcher.until_all("io-1 .*pid", "up .*ready")
     launcher.send(signal.SIGINT)
     launcher.until("not yet")
 
@@ -223,8 +220,7 @@ def test_a_second_ctrl_c_kills_at_once(launchers: list[Launcher]) -> None:
 
 def test_children_end_when_the_launcher_is_killed(launchers: list[Launcher]) -> None:
     launcher = launch(launchers, 'run([web], [child("io-1", WEB % dict(port=0))])')
-    launcher.until("io-1 .*pid")
-    launcher.until("up .*ready")
+    launcher.until_all("io-1 .*pid", "up .*ready")
     assert len(launcher.pids) == 2
 
     launcher.send(signal.SIGKILL)

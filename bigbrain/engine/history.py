@@ -8,13 +8,13 @@ both then.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 import redis
 
-from bigbrain.engine.records import RunRow, Status
+from bigbrain.engine.records import RunRow, Status, Unfinished
 from bigbrain.events import Event, read_events
 
 SCANNED = 2000
@@ -141,6 +141,23 @@ class History:
             Place(int(place), place_id.decode()) if place else None,
         )
 
+    def unfinished(self) -> Iterator[Unfinished]:
+        """All runs that are not over, of all scopes, each once; the members of groups are part of their runs.
+
+        What begins or ends meanwhile may be in it or not.
+        """
+        seen = set[str]()
+        for key, _ in self._client.zscan_iter("bb:due", count=SCANNED):
+            run_id = bytes(key).decode()
+            # a dot parts the id of a run from the place of a member
+            if "." in run_id or run_id in seen:
+                continue
+            seen.add(run_id)
+            row = self._client.hmget(f"bb:run:{run_id}", "flow", "plan", "cursor", "patient")
+            if row[0] is not None:
+                flow, plan, cursor, patient = (_text(value) for value in row)
+                yield Unfinished(run_id, flow, plan, cursor, bool(patient))
+
     def wait_over(self, run_id: str, seconds: float) -> bool:
         """Whether a run is over, or gone, within so many seconds; waits until it is."""
         until = time.monotonic() + seconds
@@ -151,6 +168,10 @@ class History:
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_POLL)
         return True
+
+
+def _text(value: bytes | str | None) -> str:
+    return value.decode() if isinstance(value, bytes) else value or ""
 
 
 def _read_row(row: Sequence[str]) -> RunRow:

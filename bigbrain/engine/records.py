@@ -11,6 +11,10 @@ from bigbrain.messages import JSON
 
 Status: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
+Outlook: TypeAlias = Literal["resume", "wait", "discard", "refuse"]
+"""What becomes of a run that is under way when another version of the brain takes over: it goes on; it waits until its flow
+is served again; it ends with `brain_changed`, because its flow has another structure, or because there is no such flow."""
+
 END = "finish"
 """The path of the step that closes every run; a plan has no step of that name."""
 
@@ -134,3 +138,16 @@ class RunRow(msgspec.Struct, frozen=True):
     begun: int
     ended: int | None
     answered: bool
+
+
+class Unfinished(msgspec.Struct, frozen=True):
+    """A run that is not over: which flow's, begun with which structure, the step that is next.
+
+    `patient`: it waits for a flow that nobody serves.
+    """
+
+    id: str
+    flow: str
+    plan: str
+    cursor: str
+    patient: bool
