@@ -11,7 +11,7 @@ calls that are under way when a budget runs out are paid in full.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -50,6 +50,10 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage = Usage()
     calls: int = 0
 
+    def later(self, other: Spent) -> Spent:
+        """The later one of two sums of the same purse, which only ever grow."""
+        return max(self, other, key=lambda spent: (spent.calls, spent.usage.total))
+
 
 class Purse:
     """What was spent so far under one budget, or under none; may be used by several threads."""
@@ -60,8 +64,13 @@ class Purse:
         *,
         around: Purse | None = None,
         before: Spent | None = None,
+        told: Callable[[], None] | None = None,
     ) -> None:
-        """around: the purse that this one's money comes from. before: what was spent in earlier steps."""
+        """around: the purse that this one's money comes from. before: what was spent in earlier steps.
+
+        told: called after tokens were spent from this purse, in the thread that spent them.
+        """
+        self._told = told
         self._budget = budget
         self._around = around
         before = before or Spent()
@@ -122,6 +131,9 @@ class Purse:
         with self._lock:
             for purse in self._outwards():
                 purse._spent = purse._spent + usage
+        for purse in self._outwards():
+            if purse._told is not None:
+                purse._told()
 
     def _outwards(self) -> Iterator[Purse]:
         purse: Purse | None = self

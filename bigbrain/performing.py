@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter
 from typing import assert_never
 
 from bigbrain.answers import Answer
@@ -23,9 +24,10 @@ from bigbrain.engine.records import END
 from bigbrain.errors import BrainError, HandlerFailed, SelectError
 from bigbrain.messages import Message
 from bigbrain.notices import Notice
+from bigbrain.progress import Piece
 from bigbrain.racing import all_of, first_of
 from bigbrain.run import Run
-from bigbrain.savepoints import Savepoints
+from bigbrain.savepoints import Bill, Savepoints
 from bigbrain.scope import Scope
 from bigbrain.trace import Trail, code_of
 from bigbrain.turns import Turn
@@ -62,12 +64,23 @@ class Performer:
     """Plays the work of one plan within one step; keeps what is spent under each budget."""
 
     def __init__(
-        self, bindings: Mapping[str, Binding], purse: Purse, spent: Mapping[str, Spent], savepoints: Savepoints
+        self,
+        bindings: Mapping[str, Binding],
+        purse: Purse,
+        spent: Mapping[str, Spent],
+        savepoints: Savepoints,
+        *,
+        bill: Callable[[dict[str, Spent]], Bill],
+        inside: list[Piece],
     ) -> None:
-        """purse: the whole run's. spent: what earlier steps spent, by the paths of the flows with budgets.
+        """purse: this step's. spent: what earlier steps spent, by the paths of the flows with budgets.
 
-        savepoints: what earlier attempts of this step have put by.
+        savepoints: what earlier attempts of this step have put by. bill: sums up what was spent so far, given the same
+        under each budget. inside: gets what was played inside this step.
         """
+        self._bill = bill
+        self._inside = inside
+        self._began = perf_counter()
         self._savepoints = savepoints
         self._bindings = bindings
         self._purse = purse
@@ -77,14 +90,17 @@ class Performer:
     @property
     def spent(self) -> dict[str, Spent]:
         """What was spent so far under each budget."""
-        return {**self._before, **{key: purse.account for key, purse in self._purses.items()}}
+        return {**self._before, **{key: purse.account for key, purse in dict(self._purses).items()}}
+
+    def _spent(self) -> None:
+        self._savepoints.spent(lambda: self._bill(self.spent))
 
     def play(self, path: str, run: Run, stand: Stand) -> Played:
         """Does the work of one path. Raises `BrainError`: `HandlerFailed` for whatever else a handler raises."""
         binding = self._bindings[path]
         place = run.inside(path=path, flow=binding.flow, purse=self._own_purse(binding))
         try:
-            with flow_told(place.trail, place.purse):
+            with flow_told(place.trail, place.purse), self._piece(path, run, binding.flow, place.purse):
                 return self._work(binding.work, place, stand)
         except BrainError:
             raise
@@ -93,6 +109,24 @@ class Performer:
             who = f"agent `{binding.work.agent.name}`" if isinstance(binding.work, Solo) else "a group"
             raise HandlerFailed(f"{who} of flow `{binding.flow}`, step {path}") from exc
 
+    @contextmanager
+    def _piece(self, path: str, run: Run, flow: str, purse: Purse) -> Iterator[None]:
+        """Notes what is played inside this step, with its times and its cost."""
+        begun, error = perf_counter(), ""
+        try:
+            yield
+        except BaseException as exc:
+            error = code_of(exc)
+            raise
+        finally:
+            if path != run.path:
+                took = self._since(begun)
+                self._inside.append(Piece(path, flow, self._since(self._began) - took, took, purse.spent, error))
+
+    @staticmethod
+    def _since(moment: float) -> int:
+        return round((perf_counter() - moment) * 1000)
+
     def _own_purse(self, binding: Binding) -> Purse:
         """A purse for one piece of work, inside those of the budgets around it."""
         purse = self._purse
@@ -100,7 +134,7 @@ class Performer:
             if key not in self._purses:
                 self._purses.setdefault(key, Purse(budget, around=purse, before=self._before.get(key)))
             purse = self._purses[key]
-        return Purse(around=purse)
+        return Purse(around=purse, told=self._spent)
 
     def _work(self, work: Work, run: Run, stand: Stand) -> Played:
         match work:
@@ -197,7 +231,9 @@ class Performer:
         saved = self._savepoints.flows.get(path)
         if saved is None:
             return None
-        run.trail.at(flow=self._bindings[path].flow, path=path).tell("cached")
+        flow = self._bindings[path].flow
+        run.trail.at(flow=flow, path=path).tell("cached")
+        self._inside.append(Piece(path, flow, self._since(self._began), 0, kept=True))
         return Played(saved.messages, saved.selected, heard=shared)
 
     def _recall(self, path: str, conversation: Conversation) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 from msgspec.structs import replace as replace_struct
@@ -27,6 +27,7 @@ from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
 from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError
 from bigbrain.events import Event, Failed
+from bigbrain.flows import Durability
 from bigbrain.messages import Message, Request, unanswered
 from bigbrain.models import load
 from bigbrain.models.connection import Connection
@@ -37,51 +38,14 @@ from bigbrain.savepoints import Savepoints
 from bigbrain.scope import Scope
 from bigbrain.spreading import played as played_by
 from bigbrain.spreading import runs_of, under_way
-from bigbrain.states import RunState
+from bigbrain.states import RunState, is_readable
+from bigbrain.steps import OpenStep, opened, recorded
 from bigbrain.trace import Tracer, Trail
 
 logger = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 60.0
 """Seconds before a step that failed is run again; they begin with 1 and double."""
-
-_state = msgspec.json.Decoder(RunState)
-_message = msgspec.json.Decoder(Message)
-_request = msgspec.json.Decoder(Request)
-
-
-@dataclass
-class _Step:
-    """One step while it is carried out."""
-
-    claim: Claim
-    state: RunState
-    request: Request
-    messages: tuple[Message, ...]
-    tape: Tape
-    scope: Scope
-    purse: Purse
-    """The whole run's."""
-    own: Purse
-    """This step's, inside the run's."""
-    trail: Trail
-
-
-def _opened(step: _Step) -> _Step:
-    """The step with what its run has on record. Raises `BrainChanged` when another version wrote it."""
-    claim = step.claim
-    try:
-        state = _state.decode(claim.state)
-        return replace(
-            step,
-            state=state,
-            purse=(purse := Purse(step.purse.budget, before=state.account)),
-            own=Purse(around=purse),
-            request=_request.decode(claim.request),
-            messages=tuple(_message.decode(line) for line in claim.messages),
-        )
-    except msgspec.MsgspecError as exc:
-        raise BrainChanged(f"the record of run {claim.run_id} cannot be read: {exc}") from exc
 
 
 class Program:
@@ -133,15 +97,31 @@ class Program:
             patient=any(durability.resume_on_reregister for durability in kept),
         )
 
-    def _again(self, step: _Step, error: BrainError) -> float | None:
+    def _again(self, step: OpenStep, error: BrainError) -> float | None:
         """Seconds after which a step that failed is to run anew; None when it is not."""
-        flow = self._flows.get(step.claim.flow)
-        binding = flow.bindings.get(step.claim.path) if flow else None
-        durability = binding.durability if binding else None
+        durability = self._durability(step.claim.flow, step.claim.path)
         if durability is None or isinstance(error, (RunCancelled, BrainChanged)):
             return None
         failures = step.claim.failures
         return min(2.0**failures, LONGEST_PAUSE) if failures < durability.retries else None
+
+    def _durability(self, flow: str, path: str) -> Durability | None:
+        """How a step survives, if it does."""
+        compiled = self._flows.get(flow)
+        binding = compiled.bindings.get(path) if compiled else None
+        return binding.durability if binding else None
+
+    def _names(self, flow: str, path: str) -> tuple[str, tuple[str, ...]]:
+        """What people call a step: its flow and its agents."""
+        compiled = self._flows.get(flow)
+        if compiled is None or path not in compiled.plans:
+            return flow, ()
+        step = compiled.plans[path].step(path)
+        return step.flow, step.agents
+
+    def compiled(self, flow: str) -> Compiled | None:
+        """A flow as it is run here; None when there is none of that name."""
+        return self._flows.get(flow)
 
     def fingerprint(self, flow: str) -> str:
         """The structure that a run of this flow is started with."""
@@ -163,9 +143,10 @@ class Program:
     def run(self, claim: Claim, tape: Tape, scope: Scope) -> Outcome:
         """Carries out a step; whatever goes wrong in it is an outcome."""
         trail = Trail(self._tracers, run=claim.run_id, flow=claim.flow, path=claim.path, attempt=claim.attempt)
-        step = _Step(claim, RunState(), Request(), (), tape, scope, Purse(self._budget), Purse(), trail)
+        purse, names = Purse(self._budget), self._names(claim.flow, claim.path)
+        step = OpenStep(claim, RunState(), Request(), (), tape, scope, purse, Purse(), trail, Savepoints(), names)
         try:
-            step = _opened(step)
+            step = opened(step, durable=self._durability(claim.flow, claim.path) is not None)
             scope.check()
             if not self._goes_on(claim.flow, claim.plan, claim.path):
                 raise BrainChanged
@@ -182,20 +163,19 @@ class Program:
         """Whether a run with this next step goes on: it was begun with this structure, or its flow wants that and has the step."""
         if self._prints.get(flow) == plan:
             return True
-        compiled = self._flows.get(flow)
-        binding = compiled.bindings.get(path) if compiled else None
-        return binding is not None and binding.durability is not None and binding.durability.forward_compatible
+        durability = self._durability(flow, path)
+        return durability is not None and durability.forward_compatible
 
     def outlook(self, run: Unfinished) -> Outlook:
         """What becomes of a run that another version of this brain has begun."""
-        if run.cursor == END or self._goes_on(run.flow, run.plan, run.cursor):
+        if run.cursor == END or (is_readable(run.state) and self._goes_on(run.flow, run.plan, run.cursor)):
             return "resume"
         flow = self._flows.get(run.flow)
         if run.patient and (flow is None or run.cursor not in flow.plans):
             return "wait"
         return "refuse" if flow is None else "discard"
 
-    def _perform(self, step: _Step) -> Outcome:
+    def _perform(self, step: OpenStep) -> Outcome:
         claim, flow = step.claim, self._flows[step.claim.flow]
         work = flow.bindings[claim.path].work
         if isinstance(work, Members) and work.spread and under_way(claim.members):
@@ -205,9 +185,9 @@ class Program:
         plan = flow.plans[claim.path]
         # several at once would race for the client's ear
         answer = _live(step, plan) if isinstance(work, Solo) else None
-        durable = flow.bindings[claim.path].durability is not None
-        savepoints = Savepoints(claim.saved, step.tape.save if durable else None)
-        performer = Performer(flow.bindings, step.own, step.state.spent, savepoints)
+        performer = Performer(
+            flow.bindings, step.own, step.state.spent, step.savepoints, bill=step.bill, inside=step.pieces
+        )
         barriers = Barriers(step.state.reached)
         if claim.members:
             played = played_by(claim.members, step.state, lambda state: step.own.take(state.account))
@@ -235,7 +215,7 @@ class Program:
 
     def _go_on(
         self,
-        step: _Step,
+        step: OpenStep,
         plan: Plan,
         played: Played,
         answer: Answer | None,
@@ -253,7 +233,7 @@ class Program:
         after = replace_struct(step.state, selected=selected, spent=spent, reached=reached)
         return self._done(replace(step, state=after), way, played.made, answer)
 
-    def _done(self, step: _Step, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Outcome:
+    def _done(self, step: OpenStep, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Outcome:
         state, events = step.state, list[Event]()
         everything = (*step.messages, *made)
         responded = state.responded or way.marks > 0
@@ -283,10 +263,10 @@ class Program:
             durable=way.path != END and plans[way.path].step(way.path).durable,
             answered=after.answered,
             status="done" if plans[step.claim.path].single else "running",
-            done=_record(step, "done"),
+            done=recorded(step, "done"),
         )
 
-    def _failed(self, step: _Step, error: BrainError) -> Outcome:
+    def _failed(self, step: OpenStep, error: BrainError) -> Outcome:
         again = self._again(step, error)
         log = logger.info if isinstance(error, RunCancelled) else logger.warning
         log("run %s: step %s failed: %s", step.claim.run_id, step.claim.path, error, exc_info=error.__cause__)
@@ -294,7 +274,10 @@ class Program:
         if again is not None:
             step.trail.tell("retry", after=again, code=error.code)
             return Outcome(
-                next=step.claim.path, state=msgspec.json.encode(state), again=again, done=_record(step, error.code)
+                next=step.claim.path,
+                state=msgspec.json.encode(state),
+                again=again,
+                done=recorded(step, error.code, write_error(error)),
             )
         return Outcome(
             next=step.claim.path,
@@ -303,18 +286,18 @@ class Program:
             answered=state.answered,
             status="cancelled" if isinstance(error, RunCancelled) else "failed",
             error=write_error(error),
-            done=_record(step, error.code),
+            done=recorded(step, error.code, write_error(error)),
         )
 
 
-def _emit(step: _Step) -> Callable[[Event], None]:
+def _emit(step: OpenStep) -> Callable[[Event], None]:
     """Where what is told live goes; a later attempt goes on where the client is."""
     if not step.claim.loose:
         return step.tape.write
     return Continuing.of(step.tape.write, step.claim.loose, step.state.given.parts)
 
 
-def _live(step: _Step, plan: Plan) -> Answer | None:
+def _live(step: OpenStep, plan: Plan) -> Answer | None:
     """The answer, if this step may give to it live: a stage ends after it, or the whole run without any stage."""
     state, path = step.state, step.claim.path
     if state.answered:
@@ -327,7 +310,7 @@ def _live(step: _Step, plan: Plan) -> Answer | None:
     return Answer(state.given, _emit(step))
 
 
-def _untold(step: _Step, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Sequence[Message]:
+def _untold(step: OpenStep, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Sequence[Message]:
     """The messages that the client is still to get when a stage or the run ends with this step."""
     earlier = step.messages[step.state.told :]
     if way.marks:
@@ -347,13 +330,3 @@ def _tell_way(trail: Trail, selected: str | None, way: Way) -> None:
         trail.tell("select.none", at=fork)
     for _ in range(way.marks):
         trail.tell("respond")
-
-
-def _record(step: _Step, result: str) -> dict[str, object]:
-    spent = step.own.spent
-    return {
-        "path": step.claim.path,
-        "attempt": step.claim.attempt,
-        "result": result,
-        "usage": msgspec.to_builtins(spent),
-    }

@@ -7,26 +7,70 @@ the step is committed.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import redis
+from msgspec.structs import replace
 
-from bigbrain.errors import BrainChanged
+from bigbrain.budgets import Spent
+from bigbrain.errors import BrainChanged, BrainError
 from bigbrain.messages import Message
+from bigbrain.states import VERSION, RunState, unreadable
+
+logger = logging.getLogger(__name__)
 
 
-class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line that was put by: a round of a `loop`, or, without one, a flow that ended with a selection."""
+class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was spent by a moment: in the whole run, in this attempt of the step, and under each budget of a flow.
+
+    Each is a sum since the beginning of what it is about, so the last bill of an attempt says all.
+    """
+
+    attempt: int
+    account: Spent = Spent()
+    own: Spent = Spent()
+    budgets: dict[str, Spent] = {}
+
+
+class Saved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="version", tag=VERSION):
+    """One line that was put by: a round of a `loop`, or, without one, a flow that ended with a selection, or a bill."""
 
     place: str
     messages: tuple[Message, ...]
     loop: str = ""
     selected: str | None = None
+    bill: Bill | None = None
 
 
 _saved = msgspec.json.Decoder(Saved)
+
+BILL = msgspec.json.encode(Saved("", (), bill=Bill(0))).partition(b'{"attempt"')[0]
+"""How the line of a bill begins, and no other."""
+
+
+def read_bills(lines: Iterable[bytes]) -> dict[int, Bill]:
+    """The last bill of each attempt, of lines that may hold anything else as well."""
+    bills = (_saved.decode(line).bill for line in lines if line.startswith(BILL))
+    return {bill.attempt: bill for bill in bills if bill is not None}
+
+
+def billed(state: RunState, bills: Iterable[Bill]) -> RunState:
+    """The state of a run with what attempts of its next step are known to have spent, though they were lost."""
+    for bill in bills:
+        spent = {key: one.later(state.spent.get(key, Spent())) for key, one in bill.budgets.items()}
+        state = replace(state, account=state.account.later(bill.account), spent={**state.spent, **spent})
+    return state
+
+
+def _read(line: bytes) -> Saved:
+    try:
+        return _saved.decode(line)
+    except msgspec.MsgspecError as exc:
+        raise BrainChanged(unreadable(line, exc)) from exc
 
 
 class Savepoints:
@@ -37,11 +81,10 @@ class Savepoints:
 
         Raises `BrainChanged` when another version wrote the lines.
         """
-        try:
-            saved = [_saved.decode(line) for line in lines]
-        except msgspec.MsgspecError as exc:
-            raise BrainChanged(f"what was put by cannot be read: {exc}") from exc
-        self.flows = {one.place: one for one in saved if not one.loop}
+        saved = [_read(line) for line in lines]
+        self.flows = {one.place: one for one in saved if not one.loop and one.bill is None}
+        self.bills = {one.bill.attempt: one.bill for one in saved if one.bill is not None}
+        """The last bill of each earlier attempt that had one."""
         self._rounds = [one for one in saved if one.loop]
         self._save = save
         self._lock = threading.Lock()
@@ -49,6 +92,18 @@ class Savepoints:
     def flow_ended(self, path: str, messages: Sequence[Message], selected: str | None) -> None:
         """Puts by what a flow inside a group made."""
         self._put(Saved(path, tuple(messages), selected=selected))
+
+    def spent(self, sum_up: Callable[[], Bill]) -> None:
+        """Puts by what was spent so far; `sum_up` tells. Raises nothing: whoever has lost the step hears so elsewhere."""
+        if self._save is None:
+            return
+        with self._lock:
+            try:
+                self._save(msgspec.json.encode(Saved("", (), bill=sum_up())))
+            except BrainError:
+                pass
+            except redis.RedisError as exc:
+                logger.warning("what a model call cost could not be put by: %s", exc)
 
     def rounds(self, place: str) -> PlaceRounds:
         """The rounds of the tool loops of one place."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 import fakeredis
+import msgspec
 import pytest
 
 from bigbrain import Brain, Chat, Flow, Turn, WiringError, agent, respond, tool
@@ -12,7 +13,7 @@ from bigbrain.agents import Agent
 from bigbrain.errors import ModelBroke
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, checked, collect, replay
 from bigbrain.flows import All, Group, One, Select
-from bigbrain.messages import Response, Text, ToolCall
+from bigbrain.messages import Response, Text, ToolCall, Usage
 from bigbrain.resuming import Continuing
 from bigbrain.testing import Client, Says, ScriptedModel
 
@@ -394,3 +395,43 @@ def test_whatever_comes_out_otherwise_is_an_error_at_once_and_nothing_after_it(a
     assert diverged
     assert isinstance(emitted[-1], Failed)
     assert sum(isinstance(event, Failed) for event in emitted) == 1
+
+
+# What is kept, and in which version
+
+
+@pytest.mark.parametrize(
+    ("field", "key"), [("state", "bb:run:r"), ("saved", "bb:run:r:saved")], ids=["state", "savepoints"]
+)
+def test_what_a_newer_version_has_kept_is_a_clear_error(field: str, key: str) -> None:
+    server, tries = fakeredis.FakeRedis(), iter([True, False])
+
+    @agent
+    def once(turn: Turn, chat: Chat) -> None:
+        if next(tries):
+            raise ModelBroke("once")
+        turn.reply("never")
+
+    brain = Brain("b", Flow(once).named("x").durable() >> respond)
+    with Client(brain, server=server) as client:
+        assert client.ask("go", run_id="r").failed is not None
+        newer = b'{"version":2,"place":"x","messages":[]}'
+        server.hset(key, field, newer) if field == "state" else server.rpush(key, newer)
+        assert client.reception.runs.retry("r")
+        record = client.record("r")
+
+    assert record.error["code"] == "brain_changed"
+    assert "kept in version 2 and this bigbrain reads versions up to 1: update all workers" in record.error["detail"]
+
+
+def test_what_is_kept_is_json_with_its_version() -> None:
+    server = fakeredis.FakeRedis()
+    model = ScriptedModel(Says("one", usage=Usage(1, 1)), repeat=True)
+    with Client(Brain("b", Flow(model=model).named("x").durable() >> respond), server=server) as client:
+        client.crash_at("0", done=True, times=3)
+        client.ask("go", run_id="r")
+        client.record("r")
+        state, saved = server.hget("bb:run:r", "state"), server.lrange("bb:run:r:saved", 0, -1)
+
+    assert saved
+    assert [msgspec.json.decode(kept)["version"] for kept in (state, *saved)] == [1] * (1 + len(saved))

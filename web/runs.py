@@ -6,7 +6,7 @@ each under its number, so whoever says which one it read last gets exactly the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import get_args
 
@@ -21,8 +21,10 @@ from bigbrain.errors import NotFound, WireError
 from bigbrain.events import Event, Failed, Started
 from bigbrain.identity import Identity, bare, is_run_id
 from bigbrain.messages import JSON
+from bigbrain.outline import Node, tree_of
+from bigbrain.progress import Attempt, Fault, attempts_of, spent_of
 from bigbrain.reception import Reception
-from bigbrain.states import RunState
+from bigbrain.savepoints import BILL
 from web.arrivals import scope
 from web.departures import Client
 from web.failures import write_failure
@@ -50,7 +52,7 @@ def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
 
     @blueprint.get("/v1/runs/<run_id>")
     def shown(run_id: str) -> Response:
-        return _write(runs.record(run_id))
+        return runs.write(runs.record(run_id))
 
     @blueprint.get("/v1/runs/<run_id>/events")
     def events(run_id: str) -> Response:
@@ -73,7 +75,7 @@ def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
         reception.runs.store.stop(key)
         if not reception.history.wait_over(key, STOPPED_WITHIN):
             return write_failure(STILL_STOPPING)
-        return _write(runs.record(run_id))
+        return runs.write(runs.record(run_id))
 
     @blueprint.post("/v1/runs/<run_id>/retry")
     def retried(run_id: str) -> Response:
@@ -81,7 +83,7 @@ def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
         if not reception.runs.retry(record.id):
             said = f"the run is {record.status}; only one that failed or was cancelled can be taken up again"
             return write_failure(Failed("run_not_failed", said, status=409))
-        return _write(runs.record(run_id))
+        return runs.write(runs.record(run_id))
 
     return blueprint
 
@@ -94,10 +96,35 @@ class _Runs:
 
     def record(self, run_id: str) -> RunRecord:
         """One run. Raises `NotFound` when the key has no such run."""
-        found = self._reception.runs.store.record(Identity(run_id, scope()).key) if is_run_id(run_id) else None
+        found = self._found(Identity(run_id, scope()).key) if is_run_id(run_id) else None
         if found is None:
             raise NotFound(f"there is no run `{run_id[:128]}`; `/v1/runs` lists those there are", param="run_id")
         return found
+
+    def _found(self, key: str) -> RunRecord | None:
+        return self._reception.runs.store.record(key, BILL)
+
+    def write(self, record: RunRecord) -> Response:
+        """A run with all its attempts, and as a tree."""
+        program, attempts = self._reception.program, attempts_of(record)
+        known = program.fingerprint(record.flow) == record.plan if program.compiled(record.flow) else False
+        compiled = program.compiled(record.flow) if known else None
+        members = list(self._members(record, attempts))
+        tree = tree_of(compiled, [*attempts, *members], over=record.ended is not None)
+        return _write(record, attempts, tree)
+
+    def _members(self, record: RunRecord, attempts: Sequence[Attempt]) -> Iterator[Attempt]:
+        """The attempts of the runs that the members of spread groups are, as long as these are on record."""
+        groups = {one.path: one.members for one in attempts if one.members}
+        if record.spread:
+            groups[record.cursor] = record.spread
+        for path, count in groups.items():
+            for number in range(count):
+                member = self._found(f"{record.id}.{path}.{number}")
+                if member is not None:
+                    of_member = attempts_of(member)
+                    yield from of_member
+                    yield from self._members(member, of_member)
 
     def page(self) -> dict[str, JSON]:
         """The page of the list that the query asks for."""
@@ -153,9 +180,8 @@ def _public(event: Event) -> Event:
     return replace(event, id=bare(event.id)) if isinstance(event, Started) else event
 
 
-def _write(record: RunRecord) -> Response:
-    state = msgspec.convert(record.state, RunState)
-    error = record.error
+def _write(record: RunRecord, attempts: Sequence[Attempt], tree: Sequence[Node]) -> Response:
+    error, spent = record.error, spent_of(record)
     return jsonify(
         id=bare(record.id),
         object="run",
@@ -167,12 +193,21 @@ def _write(record: RunRecord) -> Response:
         attempt=record.attempt,
         answered=record.answered,
         replayed=record.replayed,
-        usage={**msgspec.to_builtins(state.account.usage), "calls": state.account.calls},
-        steps=record.steps,
-        # its `detail` is for the author, and stays in the record
-        error={name: error[name] for name in ("code", "message")} if isinstance(error, dict) else None,
+        usage={**msgspec.to_builtins(spent.usage), "calls": spent.calls},
+        steps=[_write_attempt(one) for one in attempts],
+        tree=msgspec.to_builtins(tree),
+        error=_shown(msgspec.convert(error, Fault)) if isinstance(error, dict) else None,
         last_event=record.seq,
     )
+
+
+def _write_attempt(one: Attempt) -> dict[str, JSON]:
+    return {**msgspec.to_builtins(one), "error": _shown(one.error) if one.error else None}
+
+
+def _shown(fault: Fault) -> dict[str, JSON]:
+    # its `detail` is for the author, and stays in the record
+    return {"code": fault.code, "message": fault.message}
 
 
 def _write_page(page: Page) -> dict[str, JSON]:

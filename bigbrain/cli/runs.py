@@ -26,6 +26,8 @@ TRIES = 5
 """How often a stream that broke is taken up again before it is given up; each event starts the count anew."""
 PAUSE = 1.0
 """Seconds before it is."""
+WIDE = 200
+"""Characters of a line where there is no terminal."""
 COLOURS: dict[str, str] = {"done": "green", "failed": "red", "cancelled": "yellow", "running": "cyan"}
 
 
@@ -46,18 +48,36 @@ class _Page(msgspec.Struct, frozen=True):
     after: str | None
 
 
+class _Error(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+
+
 class _Step(msgspec.Struct, frozen=True):
-    """A step that was done."""
+    """An attempt of a step."""
 
     path: str
     attempt: int
     result: str
+    begun: int | None
+    ended: int | None
+    waited: int | None
     usage: Usage = Usage()
 
 
-class _Error(msgspec.Struct, frozen=True):
-    code: str
-    message: str
+class _Node(msgspec.Struct, frozen=True):
+    """A part of the run's tree."""
+
+    kind: str
+    path: str = ""
+    name: str = ""
+    agents: tuple[str, ...] = ()
+    status: str = ""
+    attempts: int = 0
+    begun: int | None = None
+    ended: int | None = None
+    usage: Usage = Usage()
+    inside: tuple[_Node, ...] = ()
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -72,6 +92,7 @@ class _Run(msgspec.Struct, frozen=True):
     replayed: int
     usage: Usage
     steps: tuple[_Step, ...]
+    tree: tuple[_Node, ...]
     error: _Error | None
 
 
@@ -112,7 +133,7 @@ def list_(client: httpx2.Client, status: str | None, flow: str | None, limit: in
 @click.argument("run_id")
 @click.pass_obj
 def show(client: httpx2.Client, run_id: str) -> None:
-    """Show a run: its steps, what they cost, what went wrong."""
+    """Show a run as a tree: when each step ran and for how long, what it cost, what went wrong."""
     _show(_answer(client, "GET", _path(run_id)))
 
 
@@ -221,10 +242,10 @@ def _show(document: bytes) -> None:
     console = _console()
     console.print(f"[bold]{run.id}[/] {run.flow} {_coloured(run.status)}", end="")
     console.print(f" begun {_moment(run.begun)}, {_seconds(run.begun, run.ended)} s, replayed {run.replayed} times")
-    table = Table("step", "attempt", "result", "tokens in", "tokens out", box=None)
-    for step in run.steps:
-        table.add_row(step.path, str(step.attempt), step.result, str(step.usage.prompt), str(step.usage.output))
-    table.add_row("all", "", "", str(run.usage.prompt), str(run.usage.output))
+    table = Table("step", "status", "after s", "took s", "waited s", "tokens in", "out", box=None)
+    for node in run.tree:
+        _add(table, run, node, "")
+    table.add_row("all", "", "", "", "", str(run.usage.prompt), str(run.usage.output))
     console.print(table)
     if run.ended is None:
         console.print(f"next is step {run.cursor}")
@@ -232,8 +253,41 @@ def _show(document: bytes) -> None:
         console.print(f"[red]{run.error.code}[/]: {run.error.message}")
 
 
+def _add(table: Table, run: _Run, node: _Node, indent: str) -> None:
+    """The rows of a part of the run, one for each attempt where there were several."""
+    if node.kind != "step":
+        table.add_row(f"{indent}{node.name if node.kind == 'member' else f'{node.path} {node.kind}'}")
+    else:
+        tried = [step for step in run.steps if step.path == node.path]
+        last = tried[-1] if tried else None
+        begun, waited = (last.begun, last.waited) if last else (node.begun, None)
+        status = node.status if len(tried) < 2 else f"{node.status}, attempt {len(tried)}"
+        what = f"{indent}{node.path} {node.name}: {', '.join(node.agents)}"
+        table.add_row(what, status, *_times(run, begun, node.ended, waited), *_tokens(node.usage))
+        for step in tried[:-1]:
+            times = _times(run, step.begun, step.ended, step.waited)
+            table.add_row(f"{indent}  attempt {step.attempt}", step.result, *times, *_tokens(step.usage))
+    for inner in node.inside:
+        _add(table, run, inner, indent + "  ")
+
+
+def _times(run: _Run, begun: int | None, ended: int | None, waited: int | None) -> tuple[str, str, str]:
+    """Seconds: from the run's beginning, of work, of waiting for a worker."""
+    after = "" if begun is None else f"{(begun - run.begun) / 1000:.2f}"
+    took = "" if begun is None or ended is None else f"{(ended - begun) / 1000:.2f}"
+    return after, took, "" if waited is None else f"{waited / 1000:.2f}"
+
+
+def _tokens(usage: Usage) -> tuple[str, str]:
+    return str(usage.prompt), str(usage.output)
+
+
 def _console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        # whoever reads it there is no screen, and wants each row on one line
+        console.width = WIDE
+    return console
 
 
 def _coloured(status: str) -> str:

@@ -153,10 +153,10 @@ class History:
             if "." in run_id or run_id in seen:
                 continue
             seen.add(run_id)
-            row = self._client.hmget(f"bb:run:{run_id}", "flow", "plan", "cursor", "patient")
+            row = self._client.hmget(f"bb:run:{run_id}", "flow", "plan", "cursor", "patient", "state")
             if row[0] is not None:
-                flow, plan, cursor, patient = (_text(value) for value in row)
-                yield Unfinished(run_id, flow, plan, cursor, bool(patient))
+                flow, plan, cursor, patient, state = (_text(value) for value in row)
+                yield Unfinished(run_id, flow, plan, cursor, bool(patient), state.encode())
 
     def wait_over(self, run_id: str, seconds: float) -> bool:
         """Whether a run is over, or gone, within so many seconds; waits until it is."""

@@ -125,8 +125,22 @@ class RunRecord(msgspec.Struct, frozen=True):
     error: JSON
     state: JSON
     steps: tuple[dict[str, JSON], ...]
+    plan: str = ""
+    """The structure that it was begun with."""
     replayed: int = 0
     """How often its complete answer was given again."""
+    claimed: bool = False
+    """Whether a worker has the step that is next."""
+    sent: int = 0
+    """When that step became due."""
+    waited: int = 0
+    """How long it was due before a worker had it, in ms."""
+    lapses: int = 0
+    """How many workers of that step were lost."""
+    spread: int = 0
+    """How many members of a spread group it waits for, or has waited for."""
+    saved: tuple[bytes, ...] = ()
+    """Of what that step has put by, what was asked for."""
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -151,3 +165,5 @@ class Unfinished(msgspec.Struct, frozen=True):
     plan: str
     cursor: str
     patient: bool
+    state: bytes
+    """The program's own."""

@@ -172,7 +172,7 @@ return out
 COMMIT = (
     _HEAD
     + """
--- ARGV: id, fence, path, next path, status, state, durable, answered, step line, ttl ms, grace ms, error, seq, line or '', message ...
+-- ARGV: id, fence, path, next path, status, state, durable, answered, step line (the rest of an object), ttl ms, grace ms, error, seq, line or '', message ...
 local id, now = ARGV[1], clock()
 local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'seq')
 if r[1] ~= ARGV[2] then return 0 end
@@ -180,7 +180,7 @@ if r[1] ~= ARGV[2] then return 0 end
 if r[2] ~= ARGV[3] and r[3] == '' then return 1 end
 if r[2] ~= ARGV[3] or r[3] == '' then return 0 end
 for i = 15, #ARGV do redis.call('RPUSH', key(id, ':messages'), ARGV[i]) end
-redis.call('RPUSH', key(id, ':steps'), ARGV[9])
+redis.call('RPUSH', key(id, ':steps'), '{"ended":' .. now .. ARGV[9])
 redis.call('HDEL', key(id, ''), 'spread', 'awaited', 'ready')
 redis.call('HSET', key(id, ''), 'cursor', ARGV[4], 'attempt', 1, 'owner', '', 'lapses', 0, 'sent', now, 'state', ARGV[6], 'durable', ARGV[7], 'answered', ARGV[8])
 if ARGV[12] ~= '' then redis.call('HSET', key(id, ''), 'error', ARGV[12]) end
@@ -227,14 +227,14 @@ return 1
 LATER = (
     _HEAD
     + """
--- ARGV: id, fence, path, delay ms, state, step line.  A step that failed is to run anew after a while.
+-- ARGV: id, fence, path, delay ms, state, step line (the rest of an object).  A step that failed is to run anew after a while.
 local id, now = ARGV[1], clock()
 local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'attempt')
 if r[1] ~= ARGV[2] or r[2] ~= ARGV[3] then return 0 end
 if r[3] == '' then return 1 end
 redis.call('HINCRBY', key(id, ''), 'failures', 1)
 redis.call('HSET', key(id, ''), 'owner', '', 'attempt', r[4] + 1, 'state', ARGV[5], 'ready', 1, 'sent', now + ARGV[4])
-redis.call('RPUSH', key(id, ':steps'), ARGV[6])
+redis.call('RPUSH', key(id, ':steps'), '{"ended":' .. now .. ARGV[6])
 redis.call('ZADD', 'bb:due', now + ARGV[4], id)
 return 1
 """
@@ -370,26 +370,6 @@ for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (ARGV[3] + 1) .. '-
   out[#out + 1] = string.match(entry[1], '^%d+')
   out[#out + 1] = entry[2][2]
 end
-return out
-"""
-)
-
-READ = (
-    _HEAD
-    + """
--- ARGV: id.  The record as name value ..., and the list of what was done.
-local record = redis.call('HGETALL', key(ARGV[1], ''))
-if #record == 0 then return false end
-return {record, redis.call('LRANGE', key(ARGV[1], ':steps'), 0, -1)}
-"""
-)
-
-LOAD = (
-    _HEAD
-    + """
--- ARGV: queue ...  How many runs are not over, how many are due, how long each queue is.
-local out = {redis.call('ZCARD', 'bb:due'), redis.call('ZCOUNT', 'bb:due', '-inf', clock())}
-for _, queue in ipairs(ARGV) do out[#out + 1] = redis.call('LLEN', queue) end
 return out
 """
 )

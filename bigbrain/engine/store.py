@@ -18,7 +18,7 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.client import PubSub
 from redis.retry import Retry
 
-from bigbrain.engine import scripts
+from bigbrain.engine import looking, scripts
 from bigbrain.engine.records import END, Claim, MemberEnd, NewRun, Outcome, RunRecord
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
@@ -101,8 +101,8 @@ class RunStore:
         self._wake = client.register_script(scripts.WAKE)
         self._stop = client.register_script(scripts.STOP)
         self._follow = client.register_script(scripts.FOLLOW)
-        self._read = client.register_script(scripts.READ)
-        self._load = client.register_script(scripts.LOAD)
+        self._read = client.register_script(looking.READ)
+        self._load = client.register_script(looking.LOAD)
 
     def first_served(self, names: Sequence[str]) -> dict[str, int]:
         """When each flow was first served by any process here, in seconds since 1970; a new one is served now."""
@@ -213,7 +213,7 @@ class RunStore:
     def later(self, claim: Claim, outcome: Outcome) -> bool:
         """Has a failed step run anew after a while; False when it is no longer ours."""
         delay = _ms(outcome.again or 0.0)
-        done = msgspec.json.encode(outcome.done)
+        done = _step_line(outcome)
         return bool(self._later(args=[claim.run_id, claim.fence, claim.path, delay, outcome.state, done]))
 
     def patient(self, run_id: str) -> bool:
@@ -244,7 +244,7 @@ class RunStore:
                     outcome.state,
                     _flag(outcome.durable),
                     _flag(outcome.answered),
-                    msgspec.json.encode(outcome.done),
+                    _step_line(outcome),
                     _ms(self.kept if over else LONGEST),
                     _ms(self.grace),
                     outcome.error,
@@ -309,9 +309,12 @@ class RunStore:
         row = self._load(args=queues)
         return Load(int(row[0]), int(row[1]), tuple(int(length) for length in row[2:]))
 
-    def record(self, run_id: str) -> RunRecord | None:
-        """A run as its record tells it; None when it is unknown or gone."""
-        row = self._read(args=[run_id])
+    def record(self, run_id: str, saved: bytes = b"") -> RunRecord | None:
+        """A run as its record tells it; None when it is unknown or gone.
+
+        saved: how the lines begin that are to be given of what its next step has put by; b"": none.
+        """
+        row = self._read(args=[run_id, saved])
         if not row:
             return None
         fields = dict(zip((name.decode() for name in row[0][::2]), row[0][1::2], strict=True))
@@ -320,18 +323,26 @@ class RunStore:
                 **{name: fields[name].decode() for name in _PLAIN},
                 "id": run_id,
                 "ended": fields["ended"].decode() if "ended" in fields else None,
+                **{name: fields.get(name, b"0").decode() for name in ("sent", "waited", "lapses", "spread")},
+                "claimed": fields["owner"] != b"",
                 "answered": fields["answered"] == b"1",
                 "replayed": fields.get("replayed", b"0").decode(),
                 "error": msgspec.json.decode(fields["error"]) if "error" in fields else None,
                 "state": msgspec.json.decode(fields["state"]),
                 "steps": [msgspec.json.decode(line) for line in row[1]],
+                "saved": row[2],
             },
             RunRecord,
             strict=False,
         )
 
 
-_PLAIN = ("flow", "status", "cursor", "attempt", "fence", "seq", "begun")
+_PLAIN = ("flow", "plan", "status", "cursor", "attempt", "fence", "seq", "begun")
+
+
+def _step_line(outcome: Outcome) -> bytes:
+    """What a step's line holds behind the moment at which Redis puts it on the list."""
+    return b"," + msgspec.json.encode(outcome.done)[1:] if outcome.done else b"}"
 
 
 def _ms(seconds: float) -> int:

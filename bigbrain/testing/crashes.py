@@ -19,7 +19,7 @@ from bigbrain.engine.writer import Tape
 from bigbrain.scope import Scope
 
 
-class _WorkerLost(BaseException):
+class WorkerLost(BaseException):
     """Raised in the place of a worker's death: no handler of errors may hold it up, only the thread's end does."""
 
 
@@ -81,7 +81,7 @@ class Mortal:
         with self._lock:
             self.deaths += 1
         self._expiring.renew([(claim.run_id, claim.fence)])
-        raise _WorkerLost
+        raise WorkerLost
 
 
 def _names(flow: str, step: Step) -> Iterable[str]:

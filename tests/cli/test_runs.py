@@ -71,7 +71,7 @@ def test_a_run_is_shown_with_its_steps(url: str) -> None:
 
     assert result.exit_code == 0, result.output
     assert "r1 b done" in result.output
-    assert re.search(r"^\s*\S+\s+1\s+done\s+0\s+0\s*$", result.output, re.MULTILINE)
+    assert re.search(r"^ *0 b: model +done( +\d+\.\d\d){3} +0 +0 *$", result.output, re.MULTILINE), result.output
 
 
 def test_a_run_is_followed_to_its_end(url: str) -> None:
@@ -93,6 +93,16 @@ def test_a_failed_run_is_told_and_can_be_taken_up_again(url: str) -> None:
     assert "model_busy" in shown.output
     assert answer.output == "at last\n"
     assert (refused.exit_code, "only one that failed" in refused.output) == (2, True)
+
+
+def test_an_attempt_that_failed_is_shown_beneath_the_one_that_did_not(url: str) -> None:
+    ask(url, "r1", "flaky")
+    runs(url, "retry", "r1")
+    runs(url, "follow", "r1")
+    shown = runs(url, "show", "r1").output
+
+    assert re.search(r"^ *0 flaky: fail_once +done, attempt 2( +\d+\.\d\d){3} +0 +0 *$", shown, re.MULTILINE), shown
+    assert re.search(r"^ +attempt 1 +model_busy( +\d+\.\d\d){3} +0 +0 *$", shown, re.MULTILINE), shown
 
 
 def test_a_finished_run_stays_finished_when_it_is_cancelled(url: str) -> None:

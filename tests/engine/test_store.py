@@ -89,7 +89,10 @@ def test_a_commit_moves_the_cursor_and_keeps_what_the_step_made(store: RunStore)
     assert (following.state, following.messages, following.fence) == (b'{"n":1}', (b'"x"', b'"y"'), 2)
     record = store.record("r1")
     assert record is not None
-    assert (record.cursor, record.status, record.steps) == ("1", "running", ({"path": "0"},))
+    (step,) = record.steps
+    assert (record.cursor, record.status, step["path"]) == ("1", "running", "0")
+    # when it was committed, by the server's clock
+    assert record.begun <= step["ended"] <= record.begun + 60_000
 
 
 def test_a_commit_repeated_because_its_answer_got_lost_counts_once(store: RunStore) -> None:

@@ -14,7 +14,7 @@ from bigbrain.agents import agent
 from bigbrain.brain import Brain
 from bigbrain.chat import Chat
 from bigbrain.errors import ModelBusy
-from bigbrain.flows import Flow, respond
+from bigbrain.flows import All, Flow, Select, respond
 from bigbrain.messages import JSON
 from bigbrain.models import FixedModel
 from bigbrain.settings import Settings
@@ -113,6 +113,71 @@ def test_a_run_is_shown_with_its_steps_and_what_they_cost() -> None:
     assert [(step["attempt"], step["result"]) for step in run["steps"]] == [(1, "done"), (1, "done")]
     assert run["usage"]["calls"] == 2
     assert (run["error"], run["replayed"]) == (None, 0)
+
+
+def test_a_run_is_shown_as_a_tree_with_times_and_costs() -> None:
+    one, two = (Flow(model=FixedModel(text)) for text in ("one", "two"))
+
+    @agent(selects=("yes", "no"))
+    def choose(turn: Turn, chat: Chat) -> None:
+        turn.select("yes")
+
+    group = All(one.named("x"), two, spread=True).named("g")
+    flow = Flow(choose) >> Select(one.named("yes"), two.named("no")) >> respond >> All(one, two) >> group
+    with serving(Brain("b", flow)) as site:
+        start(site, "r")
+        site.record("r")
+        run = site.client.get(f"{RUNS}/r").json
+    tree = run["tree"]
+
+    def told(nodes: list[dict[str, JSON]]) -> list[JSON]:
+        return [(node.get("path"), node.get("status"), told(node.get("inside", []))) for node in nodes]
+
+    assert [(node["kind"], node.get("name")) for node in tree] == [
+        ("step", "b"),
+        ("select", "b"),
+        ("respond", None),
+        ("step", "b"),
+        ("step", "b/g"),
+    ]
+    assert told(tree) == [
+        ("0", "done", []),
+        ("1", None, [(None, None, [("1/yes/0", "done", [])]), (None, None, [("1/no/0", "skipped", [])])]),
+        ("2", None, []),
+        ("3", "done", [(None, None, [("3/0/0", "done", [])]), (None, None, [("3/1/0", "done", [])])]),
+        ("4", "done", [(None, None, [("4/0/0", "done", [])]), (None, None, [("4/1/0", "done", [])])]),
+    ]
+    assert [node["name"] for node in tree[4]["inside"]] == ["x", "1"]
+    steps = [node for node in tree if node["kind"] == "step"]
+    assert all(run["begun"] <= node["begun"] <= node["ended"] <= run["ended"] for node in steps)
+    assert [step["path"] for step in run["steps"]] == ["0", "1/yes/0", "3", "4"]
+
+
+def test_a_step_under_way_stands_in_the_tree_and_what_comes_after_it_is_pending() -> None:
+    model = Pausing()
+    with serving(Brain("b", Flow(model=model) >> Flow(model=FixedModel("x")))) as site:
+        asked = site.client.post(CHAT, json=asking(stream=True), headers={"X-Run-Id": "r"})
+        assert model.reached.wait(5)
+        run = site.client.get(f"{RUNS}/r").json
+        model.may_go_on.set()
+        asked.get_data()
+
+    assert [(node["status"], node.get("attempts", 0), "ended" in node) for node in run["tree"]] == [
+        ("running", 1, False),
+        ("pending", 0, False),
+    ]
+
+
+def test_a_run_of_another_structure_is_shown_by_its_steps_alone() -> None:
+    with serving(saying("x")) as site:
+        start(site, "r")
+        site.record("r")
+        site.house.store.client.hset("bb:run:open:r", "plan", "other")
+        run = site.client.get(f"{RUNS}/r").json
+
+    assert [(node["kind"], node["path"], node["name"], node["status"]) for node in run["tree"]] == [
+        ("step", "0", "b", "done")
+    ]
 
 
 def test_a_failure_is_shown_without_its_inside() -> None:

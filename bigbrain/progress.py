@@ -1,0 +1,198 @@
+"""How far a run has come: every attempt of its steps, with times, costs and errors.
+
+`Done` is what a run's list of steps keeps of an attempt that ended; `Attempt` what people are shown, of those that
+ended, of those that were lost with their worker and of the one that is under way. Times are ms since 1970 by the
+clock of Redis, durations come from the worker's clock, which never jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from bigbrain.budgets import Spent
+from bigbrain.engine.records import END, RunRecord
+from bigbrain.errors import RunError, RunInterrupted
+from bigbrain.messages import Usage
+from bigbrain.savepoints import Bill, read_bills
+from bigbrain.states import RunState
+
+OVER = ("done", "failed", "cancelled")
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What an attempt failed with; `detail` is for the author and for nobody else."""
+
+    code: str
+    message: str
+    detail: str = ""
+
+
+class Lost(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of an attempt whose worker was lost: what the calls that had ended by then cost."""
+
+    attempt: int
+    spent: Spent = Spent()
+
+
+class Piece(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A flow that was played inside a step, a group's member or a part of one; times in ms, `after` the step's beginning."""
+
+    path: str
+    flow: str
+    after: int
+    took: int
+    usage: Usage = Usage()
+    error: str = ""
+    """The code of what it failed with."""
+    kept: bool = False
+    """Whether an earlier attempt had done it, and it was not done again."""
+
+
+class Done(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An attempt that ended, as the list of steps keeps it; `result` is `done` or the code of its error."""
+
+    path: str
+    attempt: int
+    result: str
+    flow: str = ""
+    agents: tuple[str, ...] = ()
+    took: int = 0
+    """How long its work took, in ms."""
+    waited: int = 0
+    """How long it was due before a worker had it, in ms."""
+    usage: Usage = Usage()
+    calls: int = 0
+    error: Fault | None = None
+    inside: tuple[Piece, ...] = ()
+    lapses: int = 0
+    """How many attempts before it were lost with their worker."""
+    lost: tuple[Lost, ...] = ()
+    """Those of them of which something is known."""
+    members: int = 0
+    """How many runs of their own the members of its spread group were."""
+    ended: int = 0
+    """When it was committed; Redis puts it in."""
+
+
+class Inside(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A flow that was played inside a step, as it is shown."""
+
+    path: str
+    flow: str
+    begun: int
+    ended: int
+    usage: Usage = Usage()
+    error: str | None = None
+    kept: bool = False
+    """Whether an earlier attempt had done it, and it was not done again."""
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One attempt of a step as it is shown.
+
+    `result`: `queued`, `running`, `done`, `lost` with its worker, or the code of its error. Of a lost one, `usage` is what
+    the model calls cost that had ended and were put by: a durable flow's only, and never what was under way.
+    """
+
+    path: str
+    attempt: int
+    result: str
+    flow: str = ""
+    agents: tuple[str, ...] = ()
+    begun: int | None = None
+    ended: int | None = None
+    waited: int | None = None
+    usage: Usage = Usage()
+    calls: int = 0
+    error: Fault | None = None
+    inside: tuple[Inside, ...] = ()
+    members: int = 0
+
+
+def attempts_of(record: RunRecord) -> list[Attempt]:
+    """All attempts of a run's steps, in the order in which they ended; the one under way comes last."""
+    bills = read_bills(record.saved)
+    out: list[Attempt] = []
+    done = [msgspec.convert(step, Done) for step in record.steps]
+    listed = {(one.path, one.attempt) for one in done}
+    for one in done:
+        if one.lapses or one.lost:
+            known = {lost.attempt: lost.spent for lost in one.lost}
+            out += _lost(one.path, one.attempt, one.lapses, known, listed)
+        out.append(_ended(one))
+    return [*out, *_under_way(record, bills, listed)]
+
+
+def spent_of(record: RunRecord) -> Spent:
+    """What a run has cost so far, with what is known of attempts that were lost."""
+    account = msgspec.convert(record.state, RunState).account
+    for bill in read_bills(record.saved).values():
+        account = account.later(bill.account)
+    return account
+
+
+def _ended(one: Done) -> Attempt:
+    begun = one.ended - one.took if one.ended else None
+    inside = tuple(
+        Inside(
+            piece.path,
+            piece.flow,
+            (begun or 0) + piece.after,
+            (begun or 0) + piece.after + piece.took,
+            piece.usage,
+            piece.error or None,
+            piece.kept,
+        )
+        for piece in one.inside
+    )
+    return Attempt(
+        one.path,
+        one.attempt,
+        one.result,
+        one.flow,
+        one.agents,
+        begun,
+        one.ended or None,
+        one.waited,
+        one.usage,
+        one.calls,
+        one.error,
+        inside,
+        one.members,
+    )
+
+
+def _lost(
+    path: str, until: int, lapses: int, known: dict[int, Spent], listed: set[tuple[str, int]]
+) -> Iterator[Attempt]:
+    """The attempts before `until` that were lost."""
+    missing = [number for number in range(1, until) if (path, number) not in listed]
+    # a group that waited for its members has attempts that are nobody's loss
+    lost = missing if len(missing) == lapses else [number for number in missing if number in known]
+    for number in lost:
+        spent = known.get(number, Spent())
+        listed.add((path, number))
+        yield Attempt(path, number, "lost", usage=spent.usage, calls=spent.calls)
+
+
+def _under_way(record: RunRecord, bills: dict[int, Bill], listed: set[tuple[str, int]]) -> Iterator[Attempt]:
+    """The attempts of the step that is next: those that were lost, and the one that is under way or ended the run."""
+    path, attempt = record.cursor, record.attempt
+    if path == END or (path, attempt) in listed:
+        return
+    known = {number: bill.own for number, bill in bills.items()}
+    yield from _lost(path, attempt, record.lapses, known, listed)
+    spent = known.get(attempt, Spent())
+    now = Attempt(path, attempt, "", usage=spent.usage, calls=spent.calls)
+    if record.status not in OVER:
+        begun = record.sent + record.waited if record.claimed else None
+        result = "running" if record.claimed else "queued"
+        yield replace(now, result=result, begun=begun, waited=record.waited if record.claimed else None)
+    elif record.status == "failed" and isinstance(record.error, dict):
+        # nobody was left to put this attempt on the list
+        fault = msgspec.convert(record.error, Fault)
+        result = "lost" if fault.code in (RunInterrupted.code, RunError.code) else fault.code
+        yield replace(now, result=result, ended=record.ended, error=fault)
