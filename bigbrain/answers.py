@@ -54,7 +54,7 @@ class Writing:
         """
         if self.closed:
             raise ValueError("this stream is closed: open another one with `turn.stream()`")
-        _check_text(piece)
+        piece = _text(piece)
         if not piece:
             return
         if self._answer is not None:
@@ -79,12 +79,15 @@ class Writing:
         return "".join(self._pieces)
 
 
-def _check_text(piece: str) -> None:
+def _text(piece: str) -> str:
+    """The piece as plain text. Raises `TypeError`, and `UnicodeEncodeError` for half a character."""
     if not isinstance(piece, str):
         raise TypeError(f"a piece of text is a `{type(piece).__name__}`: reply with strings")
     if not piece.isascii():
         # raises for what no JSON can carry, here and not in the thread that writes the logs of all runs
         piece.encode()
+    # a text of a kind of its own, such as a template's markup, has no JSON
+    return piece if type(piece) is str else str.__str__(piece)
 
 
 class Answer:
@@ -133,9 +136,9 @@ class Answer:
                     if giving:
                         self._opened(event, self.given.parts)
                 case Delta() if text is not None:
-                    _check_text(event.text)
+                    piece = _text(event.text)
                     self._opened(text, self.given.parts)
-                    self.emit(Delta(self._open, between + event.text))
+                    self.emit(Delta(self._open, between + piece))
                     text, between, giving = None, "", True
                 case Delta() if giving:
                     self.emit(Delta(self._open, event.text))

@@ -27,6 +27,7 @@
     ├── SelectError        a choice among flows cannot be followed
     └── RunError           a run cannot go on
         ├── HandlerFailed    the author's handler raised
+        ├── Unstorable       a step made a value that a run cannot keep
         ├── RunInterrupted   its worker was lost and it has no durable flow
         ├── BrainChanged     the brain is another one by now
         ├── RunCancelled     somebody stopped it
@@ -283,6 +284,13 @@ class HandlerFailed(RunError):
     """Raised when an author's handler raises."""
 
     code = "handler_failed"
+    safe = "A step of this brain failed."
+
+
+class Unstorable(RunError):
+    """Raised when a step makes a value that a run cannot keep: what has no JSON, or could not be read again."""
+
+    code = "unstorable"
     safe = "A step of this brain failed."
 
 

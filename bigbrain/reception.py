@@ -22,6 +22,7 @@ from bigbrain.errands import ERRAND
 from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
 from bigbrain.events import Event, Started
 from bigbrain.identity import fingerprint
+from bigbrain.kept import written
 from bigbrain.messages import Request
 from bigbrain.program import Program
 from bigbrain.states import RunState
@@ -133,7 +134,7 @@ class Reception:
             cursor=self.program.first(flow),
             first=started,
             terms=self.program.terms(flow),
-            request=msgspec.json.encode(request),
+            request=written(request, "the request"),
             state=msgspec.json.encode(RunState()),
             scope=scope,
             fingerprint=fingerprint(request, flow),

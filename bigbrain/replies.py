@@ -15,6 +15,7 @@ import marshmallow
 from bigbrain import schemas
 from bigbrain.errors import ModelBroke
 from bigbrain.events import Delta, Event, Finished, Opened, fold
+from bigbrain.kept import kept_part
 from bigbrain.messages import JSON, Message, Response, Text, ToolCall, Usage
 from bigbrain.schemas import Shape
 
@@ -133,6 +134,8 @@ class Reply:
             self._pulling = True
             try:
                 event = next(self._source)
+                if isinstance(event, Opened):
+                    kept_part(event.part, "a model's answer")
             except StopIteration:
                 self._end(ModelBroke("the model's answer stopped without an end"))
             except Exception as exc:

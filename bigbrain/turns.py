@@ -20,6 +20,7 @@ from bigbrain.answers import Answer, Writing
 from bigbrain.checkpoints import Checkpoint
 from bigbrain.counterparts import call_of, result_of
 from bigbrain.errors import PayloadError, SchemaError
+from bigbrain.kept import kept_message, kept_part, kept_text
 from bigbrain.messages import JSON, Message, Request, ToolCall, ToolResult, Usage, assistant
 from bigbrain.replies import Reply
 from bigbrain.run import Run
@@ -244,8 +245,8 @@ class Turn:
             self._busy = False
 
     def select(self, id: str) -> None:
-        """Chooses the member of the next Select that runs; the last choice of a turn counts."""
-        self._selected = id
+        """Chooses the member of the next Select that runs; the last choice of a turn counts. Raises `Unstorable` for what is no text."""
+        self._selected = kept_text(id, f"step {self._run.path}, `turn.select`")
 
     @property
     def selected(self) -> str | None:
@@ -253,7 +254,8 @@ class Turn:
         return self._selected
 
     def reach(self, checkpoint: Checkpoint) -> None:
-        """Lets all go on that wait for a checkpoint in this run, now and later."""
+        """Lets all go on that wait for a checkpoint in this run, now and later. Raises `Unstorable` for a name that is no text."""
+        kept_text(checkpoint.name, f"step {self._run.path}, the name of a checkpoint")
         self._run.barriers.reach(checkpoint.name)
 
     def wait_for(self, checkpoint: Checkpoint, timeout: float | None = None) -> None:
@@ -267,8 +269,10 @@ class Turn:
         """Asks the client to run tools. They leave with the turn's last reply, or as a message of their own without one.
 
         A later flow may still answer them; then the client hears nothing of them. A call without an id gets one.
+        Raises `Unstorable` for a call that cannot be kept, such as one whose arguments are not JSON text.
         """
         for call in calls:
+            kept_part(call, f"step {self._run.path}, `turn.call`")
             number = len(self._calls)
             made = hashlib.sha256(f"{self.idempotency_key}\0{number}".encode()).hexdigest()[:24]
             self._calls.append(call if call.id else replace(call, id=f"call_{made}"))
@@ -292,6 +296,7 @@ class Turn:
         self._made.append(replace(last, parts=(*last.parts, *calls)))
 
     def _put(self, message: Message) -> None:
+        kept_message(message, f"step {self._run.path}, a reply")
         self._made.append(message)
         self._heard(message)
 

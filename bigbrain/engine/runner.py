@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from bigbrain.engine.leases import Leases
 from bigbrain.engine.records import Claim, Outcome
 from bigbrain.engine.runs import Runs
-from bigbrain.engine.store import RunStore
+from bigbrain.engine.store import RunStore, write_error
 from bigbrain.engine.writer import LogWriter, Tape
-from bigbrain.errors import RunCancelled, RunInterrupted
-from bigbrain.events import Event, write_events
+from bigbrain.errors import RunCancelled, RunInterrupted, Unstorable
+from bigbrain.events import Event, Failed, write_events
 from bigbrain.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -77,6 +77,13 @@ class Engine:
 
     def _commit(self, claim: Claim, tape: Tape, outcome: Outcome) -> bool:
         left = tape.take()
+        try:
+            return self._put(claim, tape, outcome, left)
+        # what has no JSON was never sent, and a run must not lapse again and again for it
+        except (TypeError, ValueError) as exc:
+            return self.store.commit(claim, _unwritten(claim, outcome, exc), tape.seq + 1)
+
+    def _put(self, claim: Claim, tape: Tape, outcome: Outcome, left: tuple[Event, ...]) -> bool:
         if outcome.members:
             return self.store.spread(claim, outcome)
         if outcome.again is not None:
@@ -117,3 +124,19 @@ class Engine:
         """Ends this process's threads; steps that are still under way lapse."""
         self.leases.close()
         self.writer.close()
+
+
+def _unwritten(claim: Claim, outcome: Outcome, cause: Exception) -> Outcome:
+    """The end of a run whose step came to something that cannot be put on record."""
+    error = Unstorable(f"step {claim.path} came to something that has no JSON: {cause}")
+    logger.warning("run %s: %s", claim.run_id, error)
+    told = outcome.answered and not outcome.events
+    return Outcome(
+        next=claim.path,
+        state=claim.state,
+        events=() if told else (Failed.of(error),),
+        answered=told,
+        status="failed",
+        error=write_error(error),
+        done={"path": claim.path, "attempt": claim.attempt, "result": error.code},
+    )
