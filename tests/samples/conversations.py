@@ -33,6 +33,17 @@ CONVERSATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("several_brains", "chat"): [("hello", "At your service.")],
     ("several_brains", "acme/coder"): [("hello", "def answer(): return 42")],
     ("several_brains", "acme/adder"): [("1 and 2 and 39", "42")],
+    ("orchestrator", "orchestrator"): [
+        ("When was User 1 born?", "User 1 was born in 2001."),
+        ("When was User 9 born?", "I know no such user."),
+    ],
+    ("desk", "desk"): [
+        ("where is order 17?", "Order 17: on its way."),
+        ("where is order 99?", "Order 99: there is no such order."),
+        ("please cancel order 17", "Done: order 17 is cancelled: too late."),
+        ("what do three teapots cost?", "3 × teapot: 36.00 EUR."),
+        ("how many cups are there?", "There are 0."),
+    ],
     ("marvis", "marvis"): [
         ("what do you know about me?", "You haven't told me anything to keep yet."),
         ("good morning", "At your service."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -102,6 +103,38 @@ def test_the_intents_of_marvis_are_its_flows() -> None:
     assert sample("marvis").faults() == ()
 
 
+def test_the_table_of_the_desk_is_what_the_desk_says_and_does() -> None:
+    table = (FOLDER / "desk" / "README.md").read_text()
+    rows = [tuple(cell.strip() for cell in line.split("|")[1:4]) for line in table.splitlines() if "| `" in line]
+    told = {asked.strip("`"): (answer, way) for asked, answer, way in rows}
+    with Client(sample("desk")) as client:
+        for asked, (answer, way) in told.items():
+            heard = client.ask(asked)
+            text = heard.text if heard.failed is None else f"an error, `{heard.failed.code}`: `{heard.failed.message}`"
+            tools = [event.detail["tool"] for event in client.trace(heard.run_id) if event.kind == "tool.call"]
+
+            assert answer in (f"`{text}`", text)
+            assert all(f"`{tool.rpartition('/')[2]}`" in way for tool in tools)
+            assert bool(tools) == (heard.failed is None)
+
+    assert len(told) == 5
+
+
+def test_the_desk_has_a_second_backend_where_the_cli_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "desk-claude" not in sample("desk").flows
+    cli = tmp_path / "claude"
+    cli.write_text("#!/bin/sh\nexit 3\n")
+    cli.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for name in [name for name in sys.modules if name.startswith("samples.desk")]:
+        del sys.modules[name]
+
+    brain = sample("desk")
+
+    assert brain.faults() == ()
+    assert "desk-claude" in brain.flows
+
+
 def test_a_clients_tool_goes_to_the_client_and_its_result_comes_back() -> None:
     question = user("will it rain?")
     with Client(sample("forward_tools")) as client:
@@ -143,6 +176,7 @@ def test_every_sample_is_short_and_listed() -> None:
         assert len(path.read_text().splitlines()) < 60, path
         assert f"({path.name})" in GUIDE, path
     assert "(marvis/)" in GUIDE
+    assert "(desk/)" in GUIDE
 
 
 def test_samples_use_public_names_only() -> None:
@@ -151,7 +185,7 @@ def test_samples_use_public_names_only() -> None:
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             ours = {module for module in modules if module.split(".")[0] in ("bigbrain", "web", "workers")}
-            assert ours <= {"bigbrain", "bigbrain.testing"}, path
+            assert ours <= {"bigbrain", "bigbrain.orchestrator", "bigbrain.testing"}, path
 
 
 def said(client: openai.OpenAI, flow: str, asked: str) -> str:

@@ -1,0 +1,5 @@
+"""Serves the desk from one process."""
+
+from samples.desk import brain
+
+brain.serve()
