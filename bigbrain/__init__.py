@@ -65,5 +65,8 @@ from bigbrain.tools import tool as tool
 from bigbrain.trace import JSONL as JSONL
 from bigbrain.trace import TraceEvent as TraceEvent
 from bigbrain.trace import Tracer as Tracer
+from bigbrain.triggers.chains import Every as Every
+from bigbrain.triggers.chains import Once as Once
+from bigbrain.triggers.chains import Webhook as Webhook
 from bigbrain.turns import Stream as Stream
 from bigbrain.turns import Turn as Turn

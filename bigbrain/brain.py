@@ -11,17 +11,20 @@ from importlib import import_module
 
 from bigbrain.aside import Aside
 from bigbrain.budgets import Budget
-from bigbrain.compiling import Compiled, compile_flow
+from bigbrain.compiling import Compiled, compile_flow, compile_trigger
 from bigbrain.embedded import find_url
 from bigbrain.errands import ERRAND, Rule, is_errand
 from bigbrain.errors import UnknownModel, WiringError
 from bigbrain.flows import Flow
+from bigbrain.messages import Message, Request
 from bigbrain.models import Askable, Models, model
 from bigbrain.program import Program
 from bigbrain.settings import Settings
 from bigbrain.stores import RedisStore, Store
 from bigbrain.trace import Tracer
 from bigbrain.trees import draw
+from bigbrain.triggers.seeds import seed
+from bigbrain.triggers.standing import Built, build
 
 
 class Brain:
@@ -59,6 +62,7 @@ class Brain:
         self._unnamed: Flow | None = None
         self._named: dict[str, Flow] = {}
         self._twice: list[str] = []
+        self._triggers: list[tuple[Flow, Request]] = []
 
     @property
     def memory(self) -> Store:
@@ -85,6 +89,25 @@ class Brain:
             self._unnamed = flow
         return flow
 
+    def add_trigger(
+        self,
+        chain: Flow,
+        *,
+        seed_chat: str | Message | Sequence[Message] = (),
+        seed_request: Request | None = None,
+        seed_payload: object = None,
+        seed_metadata: object = None,
+    ) -> Flow:
+        """Has the brain act on its own: `Every(…) >> flow`, `Once(…) >> flow`, `Webhook(…) >> flow`.
+
+        A chain without a trigger at its head is a boot task: it runs when the brain comes up. Each firing begins with
+        the seeds: what was said, the request with its knobs and tools, and what `turn.payload` and `turn.metadata` give
+        (of a webhook, each call brings these two). The chain itself is given back, to go on with.
+        Raises `WiringError` for a payload that is no JSON.
+        """
+        self._triggers.append((chain, seed(seed_request, seed_chat, seed_payload, seed_metadata)))
+        return chain
+
     @property
     def flows(self) -> dict[str, Flow]:
         """Every served flow under its name, the default first."""
@@ -107,40 +130,49 @@ class Brain:
             raise UnknownModel(f"there is no model `{model}`; there are {', '.join(f'`{name}`' for name in flows)}")
         return next(iter(flows))
 
-    def compiled(self, settings: Settings) -> dict[str, Compiled]:
-        """Every flow ready to run, faulty or not; that of errands only if it is sound."""
-        compiled = {name: compile_flow(name, flow, self.models, settings) for name, flow in self.flows.items()}
-        if compiled and self.errands is not None:
+    def compiled(self, settings: Settings) -> Mapping[str, Compiled]:
+        """Every flow ready to run, faulty or not: those that are served, what triggers start, and
+        that of errands if it is sound."""
+        return self._built(settings).flows
+
+    def _built(self, settings: Settings) -> Built:
+        served = {name: compile_flow(name, flow, self.models, settings) for name, flow in self.flows.items()}
+        added = [
+            (compile_trigger(chain, number, self.models, settings), request)
+            for number, (chain, request) in enumerate(self._triggers, 1)
+        ]
+        if served and self.errands is not None:
             ref = model("cheap") if "cheap" in self.models.tags else model()
             errand = compile_flow(ERRAND, Flow(model=ref), self.models, settings)
             if not errand.faults:
-                compiled[ERRAND] = errand
-        return compiled
+                served[ERRAND] = errand
+        return build(served, added)
 
     def faults(self, settings: Settings | None = None) -> tuple[str, ...]:
         """All that is wrong with the wiring, a sentence each with its place and remedy."""
-        return self._faults(self.compiled(settings or Settings.read()))
+        return self._faults(self._built(settings or Settings.read()))
 
-    def _faults(self, compiled: Mapping[str, Compiled]) -> tuple[str, ...]:
-        if not compiled:
+    def _faults(self, built: Built) -> tuple[str, ...]:
+        if not built.flows:
             return (_NO_FLOW,)
         twice = (f"two flows are named `{name}`, so one could never answer: rename one" for name in self._twice)
-        return (*twice, *(fault for flow in compiled.values() for fault in flow.faults))
+        return (*twice, *built.faults)
 
     def program(self, settings: Settings | None = None) -> Program:
         """The brain built: what an engine executes.
 
         Raises `WiringError` with every fault of the wiring.
         """
-        compiled = self.compiled(settings or Settings.read())
-        faults = self._faults(compiled)
+        built = self._built(settings or Settings.read())
+        faults = self._faults(built)
         if faults:
             raise WiringError(*faults)
-        return Program(compiled, tracers=self.trace, budget=self.budget)
+        return Program(built.flows, tracers=self.trace, budget=self.budget, standing=built.standing)
 
     def tree(self, settings: Settings | None = None) -> str:
         """The brain's flows, steps, agents and models as lines of text."""
-        return draw(self.flows, self.compiled(settings or Settings.read()))
+        built = self._built(settings or Settings.read())
+        return draw({name: flow for name, flow in built.flows.items() if name != ERRAND}, built.standing)
 
     @property
     def has_cpu_steps(self) -> bool:

@@ -10,9 +10,10 @@ way, under paths below the group's, and played inside that step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -21,10 +22,24 @@ from bigbrain.agents import Agent
 from bigbrain.budgets import Budget
 from bigbrain.engine.plan import Fork, Item, Mark, Plan, Step
 from bigbrain.errors import WiringError
-from bigbrain.flows import Acting, Chained, Durability, Flow, How, Notifying, Responding, Selecting, Together, id_of
-from bigbrain.models import Askable, Asks, Model, ModelRef, Models, connect
+from bigbrain.flows import (
+    Acting,
+    Chained,
+    Durability,
+    Flow,
+    How,
+    Notifying,
+    Responding,
+    Selecting,
+    Together,
+    Triggering,
+    id_of,
+)
+from bigbrain.models import Asks, Model, Models, connect
 from bigbrain.notices import Notice
+from bigbrain.places import Exits, Place, listed
 from bigbrain.settings import Settings
+from bigbrain.triggers.specs import Endpoint, Single, Startup, Trigger, is_trigger_id
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,16 @@ class Members:
     spread: bool = False
 
 
-Work: TypeAlias = Solo | Team | Members | Notice
+@dataclass(frozen=True)
+class Deferral:
+    """A trigger that is reached in a run: `id` is what its schedules or its endpoint are called, `flow` its body's name."""
+
+    id: str
+    trigger: Trigger
+    flow: str
+
+
+Work: TypeAlias = Solo | Team | Members | Notice | Deferral
 
 
 @dataclass(frozen=True)
@@ -79,6 +103,8 @@ class Compiled:
     plan: Plan
     bindings: dict[str, Binding]
     faults: tuple[str, ...]
+    bodies: tuple[TriggerBody, ...] = ()
+    """What its triggers defer; a body that reaches another trigger has that one's body in its own `bodies`."""
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
@@ -98,70 +124,70 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where the compiler is: the ids around it, and the models and budgets that they set, nearest model first."""
+class TriggerBody:
+    """What runs when a trigger fires; `deferral.flow` is the name under which the program has it.
 
-    names: tuple[str, ...]
-    models: tuple[Askable | ModelRef, ...] = ()
-    budgets: tuple[tuple[str, Budget], ...] = ()
-    durability: Durability | None = None
+    `source`: what it was compiled from, by which two places are known to mean the same.
+    """
 
-    def inside(self, flow: Flow, path: str) -> _Place:
-        return _Place(
-            (*self.names, flow.id) if flow.id else self.names,
-            self.models if flow.model is None else (flow.model, *self.models),
-            self.budgets if flow.budget is None else (*self.budgets, (path, flow.budget)),
-            flow.durability or self.durability,
+    deferral: Deferral
+    compiled: Compiled
+    source: tuple[object, ...]
+
+    def same(self, other: TriggerBody) -> bool:
+        """Whether both are one body, which is reached from several places."""
+        return len(self.source) == len(other.source) and all(
+            one is another for one, another in zip(self.source, other.source, strict=True)
         )
 
-    def __str__(self) -> str:
-        return "/".join(self.names)
+
+def _ids(links: Sequence[Flow]) -> list[str]:
+    """The ids of a body's own flows: those of its chain, up to the next trigger."""
+    before = takewhile(lambda link: not isinstance(link.body, Triggering), links)
+    return [id for link in before if (id := id_of(link))]
 
 
-@dataclass(frozen=True)
-class _Exits:
-    """The ids that the agents of a step say they select; `at` is the step, or group, after which they are looked for."""
-
-    path: str
-    at: str
-    place: str
-    ids: tuple[str, ...]
-
-    def faults(self, fork: Fork | None) -> Iterator[str]:
-        where = f"step {self.path} at {self.place} declares the exits"
-        if fork is None:
-            yield f"{where} {_list(self.ids)}, but no Select comes after it"
-            return
-        missing = [id for id in self.ids if id not in fork.members]
-        if missing:
-            yield f"{where} {_list(missing)}, but the next Select, step {fork.path}, has {_list(fork.members)}"
-
-
-def _list(ids: Iterable[str]) -> str:
-    return ", ".join(f"`{id}`" for id in ids)
+def _only(ids: Sequence[str]) -> str:
+    """The one id there is, or nothing."""
+    return ids[0] if len(ids) == 1 else ""
 
 
 def compile_flow(name: str, flow: Flow, models: Models, settings: Settings) -> Compiled:
     """The plan of a flow that is served as `name`, its agents bound to models; `settings` has the keys."""
     compiler = _Compiler(models, settings)
-    plan = Plan(tuple(compiler.items(flow, _Place((name,)), "")))
+    plan = Plan(tuple(compiler.items(flow, Place((name,)), "")))
     if not any(plan.steps()):
         compiler.faults.append(f"flow `{name}` does nothing: put a flow with an agent into it")
     elif not compiler.faults and plan.first().marks:
         compiler.faults.append(f"flow `{name}` begins with `respond`: put it after what it is to deliver")
     compiler.check_exits(plan)
-    return Compiled(plan, compiler.bindings, tuple(compiler.faults))
+    return Compiled(plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies))
+
+
+def compile_trigger(chain: Flow, number: int, models: Models, settings: Settings) -> TriggerBody:
+    """The body of a trigger chain; a chain without a trigger at its head is one that runs when the brain comes up.
+
+    number: which one of these it is, for one without a name.
+    """
+    links = chain.body.flows if isinstance(chain.body, Chained) and not chain.id else (chain,)
+    head = links[0]
+    compiler = _Compiler(models, settings)
+    if isinstance(head.body, Triggering):
+        return compiler.deferred(head, head.body.trigger, links[1:], Place(()), f"trigger {number}", standing=True)
+    trigger = Startup(id=_only(_ids(links)) or f"boot-{number}")
+    return compiler.body(trigger, trigger.id, links, Place(()), [])
 
 
 class _Compiler:
     def __init__(self, models: Models, settings: Settings) -> None:
+        self.bodies: list[TriggerBody] = []
         self.models = models
         self.settings = settings
         self.bindings: dict[str, Binding] = {}
-        self.exits: list[_Exits] = []
+        self.exits: list[Exits] = []
         self.faults: list[str] = []
 
-    def items(self, flow: Flow, place: _Place, prefix: str, index: int = 0) -> Iterator[Item]:
+    def items(self, flow: Flow, place: Place, prefix: str, index: int = 0) -> Iterator[Item]:
         """The items of one flow, the first at `index` of the sequence whose paths begin with `prefix`."""
         path = f"{prefix}{index}"
         inside = place.inside(flow, path)
@@ -171,10 +197,7 @@ class _Compiler:
             case Responding():
                 yield Mark(path)
             case Chained(flows):
-                for link in flows:
-                    for item in self.items(link, inside, prefix, index):
-                        index += 1
-                        yield item
+                yield from self.chain(flows, inside, prefix, index)
             case Selecting():
                 yield self._fork(flow.body, inside, path)
             case Together():
@@ -182,17 +205,91 @@ class _Compiler:
             case Notifying(notice):
                 self.bindings[path] = Binding(notice, str(inside), durability=inside.durability)
                 yield Step(path, str(inside), (notice.name,), durable=inside.durability is not None, mute=True)
+            case Triggering(trigger):
+                yield self._trigger(flow, trigger, (), inside, path)
             case _:
                 assert_never(flow.body)
 
-    def _acting(self, agents: Sequence[Agent], place: _Place, path: str) -> Step:
+    def _trigger(self, head: Flow, trigger: Trigger, links: Sequence[Flow], place: Place, path: str) -> Step:
+        """The step of a trigger that is reached in a run."""
+        body = self.deferred(head, trigger, links, place, f"the trigger at {place}, step {path}")
+        self.bodies.append(body)
+        self.bindings[path] = Binding(body.deferral, str(place), durability=place.durability)
+        name = f"{trigger.kind} {body.deferral.id}"
+        return Step(path, str(place), (name,), durable=place.durability is not None, mute=True)
+
+    def deferred(
+        self,
+        head: Flow,
+        trigger: Trigger,
+        links: Sequence[Flow],
+        place: Place,
+        where: str,
+        *,
+        standing: bool = False,
+    ) -> TriggerBody:
+        """What a trigger, the body of `head`, defers; `where` it stands, for people. standing: no turn reaches it."""
+        where = f"{where}, {trigger.kind}"
+        ids = _ids(links)
+        faults = [f"{where}: {fault}" for fault in trigger.faults()]
+        if standing and isinstance(trigger, Single) and callable(trigger.when):
+            faults.append(
+                f"{where}: no turn reaches it, so a function of the turn cannot say when: give a time or a span"
+            )
+        if head.id:
+            faults.append(f"{where} is named `{head.id}`: name the flow after it instead")
+        if not links:
+            faults.append(f"{where} has nothing after it: put the flow that it is to start behind it, `… >> flow`")
+        elif len(ids) != 1 and not isinstance(trigger, Endpoint):
+            found = f"the ids {listed(ids)}" if ids else "no id"
+            faults.append(
+                f"{where}: what it starts has {found}; exactly one flow of its chain must have one, `.named(…)`,"
+                " by which it is found again after a restart"
+            )
+        id = trigger.id or _only(ids)
+        if id and not is_trigger_id(id):
+            faults.append(
+                f"{where}: `{id}` is no id for a trigger; use at most 80 letters, digits or `_`, `:`, `-`, `.`"
+            )
+        return self.body(trigger, id, links, place, faults)
+
+    def body(
+        self, trigger: Trigger, id: str, links: Sequence[Flow], place: Place, faults: Sequence[str]
+    ) -> TriggerBody:
+        """What a trigger defers, compiled on its own."""
+        compiler = _Compiler(self.models, self.settings)
+        later = place.later(trigger)
+        compiler.faults += faults
+        items = compiler.chain(links, later)
+        plan = Plan(tuple(items))
+        if links and not any(plan.steps()):
+            compiler.faults.append(f"trigger `{id}` does nothing: put a flow with an agent behind it")
+        elif not compiler.faults and plan.first().marks:
+            compiler.faults.append(f"trigger `{id}` begins with `respond`: put it after what it is to deliver")
+        compiler.check_exits(plan)
+        compiled = Compiled(plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies))
+        return TriggerBody(
+            Deferral(id, trigger, f"trigger:{id}"), compiled, (trigger, *links, *place.models, place.durability)
+        )
+
+    def chain(self, links: Sequence[Flow], place: Place, prefix: str = "", index: int = 0) -> Iterator[Item]:
+        """The items of a sequence of flows, up to a trigger among them and with it."""
+        for number, link in enumerate(links):
+            if isinstance(link.body, Triggering):
+                yield self._trigger(link, link.body.trigger, links[number + 1 :], place, f"{prefix}{index}")
+                return
+            for item in self.items(link, place, prefix, index):
+                index += 1
+                yield item
+
+    def _acting(self, agents: Sequence[Agent], place: Place, path: str) -> Step:
         solos = tuple(Solo(agent, self._model(agent, place, path)) for agent in agents)
         self.bindings[path] = Binding(
             solos[0] if len(solos) == 1 else Team(solos), str(place), place.budgets, place.durability
         )
         exits = tuple(exit for agent in agents for exit in agent.selects)
         if exits:
-            self.exits.append(_Exits(path, path, str(place), exits))
+            self.exits.append(Exits(path, path, str(place), exits))
         return Step(
             path,
             str(place),
@@ -201,7 +298,7 @@ class _Compiler:
             cpu=any(agent.cpu for agent in agents),
         )
 
-    def _fork(self, body: Selecting, place: _Place, path: str) -> Fork:
+    def _fork(self, body: Selecting, place: Place, path: str) -> Fork:
         members: dict[str, tuple[Item, ...]] = {}
         for number, flow in enumerate(body.members, 1):
             id = id_of(flow)
@@ -213,11 +310,11 @@ class _Compiler:
             members[id] = tuple(self.items(flow, place, f"{path}/{id}/"))
         if body.default and body.default not in members:
             self.faults.append(
-                f"the Select at {place}, step {path}, has no member `{body.default}`; there are {_list(members)}"
+                f"the Select at {place}, step {path}, has no member `{body.default}`; there are {listed(members)}"
             )
         return Fork(path, str(place), members, body.default)
 
-    def _together(self, body: Together, place: _Place, path: str) -> Step:
+    def _together(self, body: Together, place: Place, path: str) -> Step:
         if not body.members:
             self.faults.append(f"the group at {place}, step {path}, has no members: give it some")
         members = tuple(
@@ -245,7 +342,7 @@ class _Compiler:
             else:
                 self.faults += exits.faults(fork)
 
-    def _model(self, agent: Agent, place: _Place, path: str) -> Asks | None:
+    def _model(self, agent: Agent, place: Place, path: str) -> Asks | None:
         where = f"agent `{agent.name}` at {place}, step {path}"
         try:
             found = self.models.ladder(agent.model, *place.models)

@@ -31,6 +31,7 @@
         ├── RunInterrupted   its worker was lost and it has no durable flow
         ├── BrainChanged     the brain is another one by now
         ├── RunCancelled     somebody stopped it
+        ├── TriggerError     a trigger that it reaches cannot be set
         ├── RunExpired       it is gone
         └── TaskFailed       an orchestrator's task came to no answer
             └── TaskAborted  its model gave it up
@@ -318,6 +319,12 @@ class RunCancelled(RunError):
     status = 499
     code = "run_cancelled"
     safe = "The run was cancelled."
+
+
+class TriggerError(RunError):
+    """Raised when a trigger that a run reaches cannot be set."""
+
+    code = "trigger_failed"
 
 
 class RunExpired(RunError):

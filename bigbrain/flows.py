@@ -15,6 +15,7 @@ from bigbrain.budgets import Budget
 from bigbrain.errors import WiringError
 from bigbrain.models import Askable, ModelRef
 from bigbrain.notices import Notice
+from bigbrain.triggers.specs import Trigger
 
 How: TypeAlias = Literal["all", "one", "group"]
 
@@ -62,7 +63,14 @@ class Notifying:
     notice: Notice
 
 
-Body: TypeAlias = Acting | Chained | Responding | Selecting | Together | Notifying
+@dataclass(frozen=True)
+class Triggering:
+    """The body of a flow that ends its chain here: what comes after it runs later, on its own, when `trigger` fires."""
+
+    trigger: Trigger
+
+
+Body: TypeAlias = Acting | Chained | Responding | Selecting | Together | Notifying | Triggering
 
 
 @dataclass(frozen=True)
@@ -203,6 +211,11 @@ def _acting(given: Agent | ActsAsAgent) -> Agent:
     if not hasattr(given, "as_agent"):
         raise WiringError(f"{given!r} is no agent of a flow; give what `@agent` makes, or an `Orchestrator`")
     return given.as_agent()
+
+
+def flow_of(body: Body) -> Flow:
+    """A flow that consists of this."""
+    return Flow._of(body)
 
 
 def _links(flow: Flow) -> tuple[Flow, ...]:

@@ -17,10 +17,10 @@ from typing import assert_never
 
 from bigbrain.answers import Answer
 from bigbrain.budgets import Purse, Spent
-from bigbrain.compiling import Binding, Member, Members, Solo, Team, Work
+from bigbrain.compiling import Binding, Deferral, Member, Members, Solo, Team, Work
 from bigbrain.conversations import Conversation
 from bigbrain.engine.plan import Item, Plan, UnknownChoice, Way
-from bigbrain.engine.records import END
+from bigbrain.engine.records import END, Deferred
 from bigbrain.errors import BrainError, HandlerFailed, SelectError
 from bigbrain.messages import Message
 from bigbrain.notices import Notice
@@ -30,6 +30,7 @@ from bigbrain.run import Run
 from bigbrain.savepoints import Bill, Savepoints
 from bigbrain.scope import Scope
 from bigbrain.trace import Trail, code_of
+from bigbrain.triggers.deferring import put_off
 from bigbrain.turns import Turn
 
 
@@ -37,12 +38,13 @@ from bigbrain.turns import Turn
 class Played:
     """What a piece of work came to: the messages that it made and the id that it selected, if any.
 
-    heard: the messages stand in the shared conversation already.
+    heard: the messages stand in the shared conversation already. deferred: what it puts off, once it counts.
     """
 
     made: tuple[Message, ...] = ()
     selected: str | None = None
     heard: bool = False
+    deferred: tuple[Deferred, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ class Performer:
             case Notice():
                 self._notify(work, run, stand.conversation)
                 return Played()
+            case Deferral():
+                return Played(deferred=put_off(work, run, stand.conversation))
             case _:
                 assert_never(work)
 
@@ -199,7 +203,7 @@ class Performer:
             case "group":
                 all_made = merged(all_of(run.scope, members))
                 made = all_made.made if stand.shared else common.added
-                return Played(made, all_made.selected, heard=stand.shared)
+                return Played(made, all_made.selected, stand.shared, all_made.deferred)
             case _:
                 assert_never(group.how)
 
@@ -207,19 +211,22 @@ class Performer:
         """Plays a member's own sequence to its end."""
         plan = Plan(tuple(items))
         made: list[Message] = []
+        deferred: list[Deferred] = []
         selected = stand.selected
         way = _after(partial(plan.first, selected))
         while True:
             if way.used:
                 selected = None
             if way.path == END:
-                return Played(tuple(made), selected if selected != stand.selected else None)
+                chosen = selected if selected != stand.selected else None
+                return Played(tuple(made), chosen, deferred=tuple(deferred))
             run.scope.check()
             played = self._played_before(way.path, run, shared=stand.shared)
             if played is None:
                 played = self.play(way.path, run, Stand(stand.conversation, selected=selected, shared=stand.shared))
-                self._savepoints.flow_ended(way.path, played.made, played.selected)
+                self._savepoints.flow_ended(way.path, played.made, played.selected, played.deferred)
             made += played.made
+            deferred += played.deferred
             if not played.heard:
                 for message in played.made:
                     stand.conversation.add(message)
@@ -234,7 +241,7 @@ class Performer:
         flow = self._bindings[path].flow
         run.trail.at(flow=flow, path=path).tell("cached")
         self._inside.append(Piece(path, flow, self._since(self._began), 0, kept=True))
-        return Played(saved.messages, saved.selected, heard=shared)
+        return Played(saved.messages, saved.selected, shared, saved.deferred)
 
     def _recall(self, path: str, conversation: Conversation) -> None:
         """Adds what the members of a group said in an earlier attempt, in the order in which they did."""
@@ -277,7 +284,11 @@ def merged(played: Sequence[Played]) -> Played:
     if len(chosen) > 1:
         ids = ", ".join(f"`{id}`" for id in sorted(chosen))
         raise SelectError(f"agents that take their turns at once selected different flows: {ids}")
-    return Played(tuple(message for one in played for message in one.made), next(iter(chosen), None))
+    return Played(
+        tuple(message for one in played for message in one.made),
+        next(iter(chosen), None),
+        deferred=tuple(deferred for one in played for deferred in one.deferred),
+    )
 
 
 @contextmanager

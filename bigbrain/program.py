@@ -22,12 +22,13 @@ from bigbrain.compiling import Compiled, Members, Solo
 from bigbrain.conversations import Conversation
 from bigbrain.counting import Count, count
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
-from bigbrain.engine.records import END, Claim, Outcome, Outlook, Terms, Unfinished
+from bigbrain.engine.records import END, Claim, NewRun, Outcome, Outlook, Terms, Unfinished
 from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
 from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError
-from bigbrain.events import Event, Failed
+from bigbrain.events import Event, Failed, Started
 from bigbrain.flows import Durability
+from bigbrain.kept import written
 from bigbrain.messages import Message, Request, unanswered
 from bigbrain.models import load
 from bigbrain.models.connection import Connection
@@ -41,6 +42,7 @@ from bigbrain.spreading import runs_of, under_way
 from bigbrain.states import RunState, is_readable
 from bigbrain.steps import OpenStep, opened, recorded
 from bigbrain.trace import Tracer, Trail
+from bigbrain.triggers.standing import Standing
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +54,15 @@ class Program:
     """The flows of one brain, as the engine executes them."""
 
     def __init__(
-        self, flows: Mapping[str, Compiled], *, tracers: Sequence[Tracer] = (), budget: Budget | None = None
+        self,
+        flows: Mapping[str, Compiled],
+        *,
+        tracers: Sequence[Tracer] = (),
+        budget: Budget | None = None,
+        standing: Mapping[str, Standing] | None = None,
     ) -> None:
-        """tracers: who hears of what happens. budget: what each run may spend on models."""
+        """tracers: who hears of what happens. budget: what each run may spend on models. standing: the triggers."""
+        self.standing = standing or {}
         self._flows = flows
         self._tracers = tuple(tracers)
         self._budget = budget
@@ -122,6 +130,24 @@ class Program:
     def compiled(self, flow: str) -> Compiled | None:
         """A flow as it is run here; None when there is none of that name."""
         return self._flows.get(flow)
+
+    def new_run(self, flow: str, first: Started, request: Request, *, scope: str = "", fingerprint: str = "") -> NewRun:
+        """A run of a flow from its beginning, under the id that `first` tells. Raises `KeyError` when there is no such flow.
+
+        scope: whose runs it is listed among. fingerprint: which request it answers.
+        """
+        return NewRun(
+            id=first.id,
+            flow=flow,
+            plan=self.fingerprint(flow),
+            cursor=self.first(flow),
+            first=first,
+            terms=self.terms(flow),
+            request=written(request, "the request"),
+            state=msgspec.json.encode(RunState()),
+            scope=scope,
+            fingerprint=fingerprint,
+        )
 
     def fingerprint(self, flow: str) -> str:
         """The structure that a run of this flow is started with."""
@@ -231,10 +257,10 @@ class Program:
         _tell_way(step.trail, played.selected, way)
         selected = None if way.used else choice
         after = replace_struct(step.state, selected=selected, spent=spent, reached=reached)
-        return self._done(replace(step, state=after), way, played.made, answer)
+        return self._done(replace(step, state=after), way, played, answer)
 
-    def _done(self, step: OpenStep, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Outcome:
-        state, events = step.state, list[Event]()
+    def _done(self, step: OpenStep, way: Way, played: Played, answer: Answer | None) -> Outcome:
+        state, events, made = step.state, list[Event](), played.made
         everything = (*step.messages, *made)
         responded = state.responded or way.marks > 0
         complete = not state.answered and not way.more and (responded or not way.speech)
@@ -262,6 +288,7 @@ class Program:
             events=tuple(events),
             durable=way.path != END and plans[way.path].step(way.path).durable,
             answered=after.answered,
+            deferred=played.deferred,
             status="done" if plans[step.claim.path].single else "running",
             done=recorded(step, "done"),
         )

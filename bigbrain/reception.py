@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
 
-import msgspec
-
 from bigbrain.brain import Brain
 from bigbrain.engine.channels import Follower, Hub
 from bigbrain.engine.history import History
@@ -22,10 +20,8 @@ from bigbrain.errands import ERRAND
 from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
 from bigbrain.events import Event, Started
 from bigbrain.identity import fingerprint
-from bigbrain.kept import written
 from bigbrain.messages import Request
 from bigbrain.program import Program
-from bigbrain.states import RunState
 
 How: TypeAlias = Literal["started", "joined", "resumed", "replayed"]
 """What a request did: started a run, joined one under way, had a failed one go on, got a complete answer again."""
@@ -127,15 +123,4 @@ class Reception:
         return Begun(first, follower, how)
 
     def _run(self, request: Request, started: Started, flow: str, scope: str) -> NewRun:
-        return NewRun(
-            id=started.id,
-            flow=flow,
-            plan=self.program.fingerprint(flow),
-            cursor=self.program.first(flow),
-            first=started,
-            terms=self.program.terms(flow),
-            request=written(request, "the request"),
-            state=msgspec.json.encode(RunState()),
-            scope=scope,
-            fingerprint=fingerprint(request, flow),
-        )
+        return self.program.new_run(flow, started, request, scope=scope, fingerprint=fingerprint(request, flow))

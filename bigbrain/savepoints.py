@@ -17,6 +17,7 @@ import redis
 from msgspec.structs import replace
 
 from bigbrain.budgets import Spent
+from bigbrain.engine.records import Deferred
 from bigbrain.errors import BrainChanged, BrainError
 from bigbrain.messages import Message
 from bigbrain.states import VERSION, RunState, unreadable
@@ -44,6 +45,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="version"
     loop: str = ""
     selected: str | None = None
     bill: Bill | None = None
+    deferred: tuple[Deferred, ...] = ()
 
 
 _saved = msgspec.json.Decoder(Saved)
@@ -89,9 +91,11 @@ class Savepoints:
         self._save = save
         self._lock = threading.Lock()
 
-    def flow_ended(self, path: str, messages: Sequence[Message], selected: str | None) -> None:
-        """Puts by what a flow inside a group made."""
-        self._put(Saved(path, tuple(messages), selected=selected))
+    def flow_ended(
+        self, path: str, messages: Sequence[Message], selected: str | None, deferred: tuple[Deferred, ...] = ()
+    ) -> None:
+        """Puts by what a flow inside a group made, and what it put off."""
+        self._put(Saved(path, tuple(messages), selected=selected, deferred=deferred))
 
     def spent(self, sum_up: Callable[[], Bill]) -> None:
         """Puts by what was spent so far; `sum_up` tells. Raises nothing: whoever has lost the step hears so elsewhere."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from bigbrain.compiling import Binding, Compiled, Members, Solo, Team, Work
+from bigbrain.compiling import Binding, Compiled, Deferral, Members, Solo, Team, Work
 from bigbrain.engine.plan import Fork, Item, Mark, Step
-from bigbrain.flows import Flow
 from bigbrain.notices import Notice
+from bigbrain.triggers.specs import set_off_by
+from bigbrain.triggers.standing import Standing
 
 
-def draw(flows: Mapping[str, Flow], compiled: Mapping[str, Compiled]) -> str:
-    """One line for each flow, step, stage and choice, indented by what it is part of."""
+def draw(compiled: Mapping[str, Compiled], standing: Mapping[str, Standing]) -> str:
+    """One line for each flow, step, stage and choice, indented by what it is part of; what triggers start comes last."""
+    causes = {one.deferral.flow: f", {set_off_by(one.deferral.trigger)}" for one in standing.values()}
     lines: list[str] = []
-    for name in flows:
-        flow = compiled[name]
-        lines.append(f"{name}  (structure {flow.plan.fingerprint})")
+    for name, flow in compiled.items():
+        lines.append(f"{name}  (structure {flow.plan.fingerprint}{causes.get(name, '')})")
         lines += _items(flow.plan.items, flow.bindings, "  ")
     return "\n".join(lines)
 
@@ -49,6 +50,8 @@ def _title(binding: Binding) -> str:
             return {"all": "all of", "one": "the first of", "group": "together"}[how]
         case Notice(name=name):
             return f"notify {name}"
+        case Deferral(flow=flow):
+            return f"ends here and sets off `{flow}`, {set_off_by(binding.work.trigger)}"
         case _:
             assert_never(binding.work)
 
@@ -61,7 +64,7 @@ def _inside(work: Work, bindings: Mapping[str, Binding], indent: str) -> Iterato
             for member in members:
                 yield f"{indent}{member.name}"
                 yield from _items(member.items, bindings, indent + "  ")
-        case Solo() | Notice():
+        case Solo() | Notice() | Deferral():
             return
         case _:
             assert_never(work)

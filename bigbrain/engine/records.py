@@ -49,6 +49,26 @@ class NewRun(msgspec.Struct, frozen=True):
     """Which request it answers."""
 
 
+class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a step puts off: a flow that is to run later, once or again and again, or whenever an endpoint is called.
+
+    `id` is the same in each attempt of the step that puts it off. `at`: the moment, in ms since 1970; without one
+    it is `after` ms from when it is put on record, by the server's clock. `request` is the program's own bytes.
+    """
+
+    id: str
+    trigger: str
+    flow: str
+    kind: Literal["once", "every", "webhook"]
+    request: bytes
+    at: int | None = None
+    after: int = 0
+    cron: str = ""
+    tz: str = "UTC"
+    catch_up: str = "latest"
+    overlap: str = "allow"
+
+
 class MemberEnd(msgspec.Struct, frozen=True):
     """How a member of a spread group stands: its status, and what it made once it is over."""
 
@@ -105,6 +125,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """What the run's list of steps keeps of it."""
     again: float | None = None
     """Seconds after which the step is to run anew, because it failed."""
+    deferred: tuple[Deferred, ...] = ()
+    """What it puts off; on record before the rest of the outcome is, under ids by which doing it twice is doing it once."""
     members: tuple[NewRun, ...] = ()
     """Runs that the step waits for: it is to run anew when they have ended. Nothing else of the outcome counts then."""
 

@@ -20,7 +20,7 @@ from bigbrain.engine.records import Claim, Outcome
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import RunStore, write_error
 from bigbrain.engine.writer import LogWriter, Tape
-from bigbrain.errors import RunCancelled, RunInterrupted, Unstorable
+from bigbrain.errors import BrainError, RunCancelled, RunInterrupted, TriggerError, Unstorable
 from bigbrain.events import Event, Failed, write_events
 from bigbrain.scope import Scope
 
@@ -89,6 +89,12 @@ class Engine:
         if outcome.again is not None:
             # what was told of the failed attempt stays told: the next one goes on from there
             return self._written(claim, tape, left) and self.store.later(claim, outcome)
+        if outcome.deferred:
+            try:
+                if not self.runs.schedules.put_off(claim, outcome.deferred):
+                    return False
+            except TriggerError as exc:
+                outcome = _ended(claim, outcome, exc)
         whole = replace(outcome, events=(*left, *outcome.events)) if left else outcome
         return self.store.commit(claim, whole, tape.seq + 1)
 
@@ -130,6 +136,11 @@ def _unwritten(claim: Claim, outcome: Outcome, cause: Exception) -> Outcome:
     """The end of a run whose step came to something that cannot be put on record."""
     error = Unstorable(f"step {claim.path} came to something that has no JSON: {cause}")
     logger.warning("run %s: %s", claim.run_id, error)
+    return _ended(claim, outcome, error)
+
+
+def _ended(claim: Claim, outcome: Outcome, error: BrainError) -> Outcome:
+    """The end of a run whose step is done, but what it came to is not taken."""
     told = outcome.answered and not outcome.events
     return Outcome(
         next=claim.path,

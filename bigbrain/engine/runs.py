@@ -13,6 +13,7 @@ from typing import Protocol
 
 from bigbrain.engine.plan import Step
 from bigbrain.engine.records import END, NewRun
+from bigbrain.engine.schedules import ScheduleStore
 from bigbrain.engine.store import RunStore
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Runs:
         self.plans = plans
         self.store = store
         self.queue = queue
+        self.schedules = ScheduleStore(store.client)
 
     def start(self, run: NewRun, follower: str = "") -> bool:
         """Starts a run; False when its id is taken.
