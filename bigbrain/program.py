@@ -164,7 +164,7 @@ class Program:
         """
         plan = self._flows[flow].plans[path]
         steps = plan.ahead(path)
-        return steps, not (plan.single or plan.forks_after(steps[-1].path))
+        return steps, not (plan.single or plan.leads_on(steps[-1].path))
 
     def run(self, claim: Claim, tape: Tape, scope: Scope) -> Outcome:
         """Carries out a step; whatever goes wrong in it is an outcome."""

@@ -18,6 +18,9 @@ import msgspec
 
 from bigbrain.engine.records import END
 
+SEAM = 8
+"""Steps after which what is ahead is named anew."""
+
 
 class Step(msgspec.Struct, frozen=True, tag=True):
     """A piece of work: `flow` and `agents` are names for people, `shape` what the fingerprint keeps of it.
@@ -119,14 +122,20 @@ class Plan(msgspec.Struct, frozen=True):
         return _go((), rest, choice)
 
     def ahead(self, path: str) -> list[Step]:
-        """The steps from `path` on that are sure to come: all, or those up to the next fork.
+        """The steps from `path` on that are sure to come: all, those up to the next fork, or up to the next seam.
+
+        A seam is behind each `SEAM`th step of the tree. A queue's messages name what is ahead, each one again what the
+        one before it named, so without seams they would grow with the square of the plan.
 
         Raises `KeyError` when there is no such step.
         """
+        numbers = {step.path: number for number, step in enumerate(self.steps(), 1)}
         out = [self.step(path)]
         for item in self._later(path):
             match item:
                 case Step():
+                    if numbers[out[-1].path] % SEAM == 0:
+                        break
                     out.append(item)
                 case Mark():
                     pass
@@ -136,12 +145,9 @@ class Plan(msgspec.Struct, frozen=True):
                     assert_never(item)
         return out
 
-    def forks_after(self, path: str) -> bool:
-        """Whether a choice decides which step comes after the one at `path`."""
-        for item in self._later(path):
-            if not isinstance(item, Mark):
-                return isinstance(item, Fork)
-        return False
+    def leads_on(self, path: str) -> bool:
+        """Whether a step, or a choice of one, comes after the step at `path`."""
+        return any(not isinstance(item, Mark) for item in self._later(path))
 
     def stage_ends_after(self, path: str) -> bool:
         """Whether a stage ends with the step at `path`, whatever is chosen."""

@@ -25,8 +25,8 @@ class Plans(Protocol):
     def ahead(self, flow: str, path: str) -> tuple[Sequence[Step], bool]:
         """The steps of a flow's plan from `path` on that are sure to come, and whether the run is to be closed after them.
 
-        Not closed are steps after which a choice decides where the run goes on, and a
-        run's only step, whose commit is the end of it.
+        Not closed are steps after which a choice decides where the run goes on, or the steps after them are named anew,
+        and a run's only step, whose commit is the end of it.
 
         Raises `KeyError` when this process has no such flow or step.
         """

@@ -49,7 +49,7 @@ class Plans:
     def ahead(self, flow: str, path: str) -> tuple[Sequence[Step], bool]:
         plan = self.flows[flow]
         steps = plan.ahead(path)
-        return steps, not plan.forks_after(steps[-1].path)
+        return steps, not plan.leads_on(steps[-1].path)
 
 
 class Acts:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bigbrain.engine.plan import Fork, Item, Mark, Plan, Step, UnknownChoice, Way
+from bigbrain.engine.plan import SEAM, Fork, Item, Mark, Plan, Step, UnknownChoice, Way
 from bigbrain.engine.records import END
 
 Trace = tuple[Item, ...]
@@ -110,9 +110,15 @@ def _passes(trace: Trace, path: str) -> bool:
     return any(item.path == path for item in steps_of(trace))
 
 
+def seams(plan: Plan) -> set[str]:
+    """The paths of the steps after which what is ahead is named anew."""
+    return {step.path for number, step in enumerate(plan.steps(), 1) if number % SEAM == 0}
+
+
 @settings(max_examples=30, deadline=None)
 @given(plans)
-def test_what_is_sure_to_come_is_what_all_ways_have_in_common_up_to_a_choice(plan: Plan) -> None:
+@example(Plan(tuple(Step(str(number), "flow", ("agent",)) for number in range(20))))
+def test_what_is_sure_to_come_is_what_all_ways_have_in_common_up_to_a_choice_or_a_seam(plan: Plan) -> None:
     for trace in traces(plan.items):
         for index, item in enumerate(trace):
             if not isinstance(item, Step):
@@ -122,17 +128,47 @@ def test_what_is_sure_to_come_is_what_all_ways_have_in_common_up_to_a_choice(pla
                 if isinstance(later, Fork):
                     break
                 sure.append(later)
+                if later.path in seams(plan):
+                    break
 
             assert plan.ahead(item.path) == steps_of(tuple(sure))
 
 
+def long_plan() -> Plan:
+    """Several seams: in a sequence, in one member of a choice, and behind it."""
+    members = {
+        "a": tuple(step(f"6/a/{number}") for number in range(3)),
+        "b": tuple(step(f"6/b/{number}") for number in range(12)),
+    }
+    before, after = (tuple(step(str(number)) for number in numbers) for numbers in (range(6), range(7, 30)))
+    return Plan((*before, Fork("6", "choice", members), *after, Mark("30")))
+
+
 @settings(max_examples=30, deadline=None)
 @given(plans)
-def test_a_chain_ends_with_the_run_or_before_a_choice(plan: Plan) -> None:
+@example(long_plan())
+def test_a_chain_ends_with_the_run_or_where_its_last_step_has_the_next_one_sent(plan: Plan) -> None:
     for at in plan.steps():
-        last = plan.ahead(at.path)[-1]
+        chain = plan.ahead(at.path)
+        last = chain[-1].path
 
-        assert plan.forks_after(last.path) or plan.after(last.path).path == END
+        # wherever the run is in it, the rest of the chain is what is ahead: no step is sent twice and none is forgotten
+        assert [plan.ahead(step.path) for step in chain] == [chain[index:] for index in range(len(chain))]
+        assert plan.leads_on(last) or plan.after(last).path == END
+
+
+def test_what_the_messages_of_a_long_plan_name_grows_with_its_length_and_not_with_its_square() -> None:
+    def named(count: int) -> int:
+        plan = Plan(tuple(step(str(number)) for number in range(count)))
+        at, names = 0, 0
+        while at < count:
+            chain = plan.ahead(str(at))
+            # each message of a chain names the steps that are left of it
+            names += sum(range(1, len(chain) + 1))
+            at += len(chain)
+        return names
+
+    assert named(800) == 10 * named(80)
 
 
 @settings(max_examples=30, deadline=None)

@@ -97,11 +97,12 @@ brain.add_flow(Flow(one) >> respond >> Flow(crunch) >> respond >> Flow(two) >> r
 class Office:
     """The half of a deployment that executes nothing: it sends runs and follows them."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, source: str = SERVED) -> None:
+        app.conf.broker_url = broker_url(url)
         self.folder = folder
         self.store = RunStore(connect(url))
         self.queue = CeleryQueue()
-        self.brain = brain_of(folder)
+        self.brain = brain_of(folder, source)
         self.program: Program = self.brain.program(Settings())
         self.runs = Runs(self.program, self.store, self.queue)
         self.hub = Hub(self.store)
@@ -147,11 +148,12 @@ class Office:
         self.hub.close()
         until(lambda: not self.store.client.pubsub_numsub(self.hub.channel)[0][1])
         self.store.client.close()
+        app.close()
 
 
-def brain_of(folder: Path) -> Brain:
+def brain_of(folder: Path, source: str) -> Brain:
     scope: dict[str, object] = {"__file__": str(folder / "served.py"), "__name__": "served"}
-    exec(compile(SERVED, "served.py", "exec"), scope)
+    exec(compile(source, "served.py", "exec"), scope)
     brain = scope["brain"]
     assert isinstance(brain, Brain)
     return brain
@@ -159,11 +161,9 @@ def brain_of(folder: Path) -> Brain:
 
 @pytest.fixture
 def office(redis_server: EmbeddedRedis, tmp_path: Path) -> Iterator[Office]:
-    app.conf.broker_url = broker_url(redis_server.url)
     one = Office(redis_server.url, tmp_path)
     yield one
     one.close()
-    app.close()
 
 
 def test_a_run_of_several_flows_goes_through_one_chain_closed_by_finish(office: Office, worker: Start) -> None:
