@@ -93,6 +93,9 @@ class Settings:
     `*` for all; unset: none."""
     heartbeat: float = 10.0
     """`BIG_BRAIN_HEARTBEAT`: seconds of silence after which an open answer shows that it lives; proxies cut at 60."""
+    drain: int = 25
+    """`BIG_BRAIN_DRAIN`: seconds that the steps under way get to finish once a worker was asked to end (TERM); then they
+    go on in other workers. Less than the seconds after which it is killed: 35 under `bigbrain up`."""
     limits: Limits = Limits()
 
     @classmethod
@@ -122,6 +125,7 @@ class Settings:
             metrics_port=env.checked("METRICS_PORT", "", _place),
             cors=env.checked("CORS", cls.cors, _origins),
             heartbeat=env.checked("HEARTBEAT", cls.heartbeat, _seconds),
+            drain=env.checked("DRAIN", cls.drain, _count),
             limits=Limits(
                 **{f.name: env.checked(f.name.upper(), getattr(Limits, f.name), _count) for f in fields(Limits)}
             ),

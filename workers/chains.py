@@ -33,7 +33,7 @@ class CeleryQueue:
         """
         links = [_step(run_id, step, attempt if number == 0 else 1) for number, step in enumerate(steps)]
         if closed:
-            links.append(app.signature(FINISH, args=(run_id,), immutable=True, queue=IO))
+            links.append(app.signature(FINISH, args=(run_id,), immutable=True, queue=IO, headers={"run": run_id}))
         # a chain of one is its link; the canvas would only cost time
         work = chain(*links) if len(links) > 1 else links[0]
         try:
@@ -50,4 +50,6 @@ def _step(run_id: str, step: Step, attempt: int) -> Signature:
     link = app.signature(STEP, args=(run_id, step.path, attempt), immutable=True, queue=CPU if step.cpu else IO)
     # what people see in Flower instead of the bare arguments
     agents = ", ".join(step.agents)
-    return link.set(argsrepr=f"run {run_id}, flow {step.flow}, agent {agents}, step {step.path}, attempt {attempt}")
+    shown = f"run {run_id}, flow {step.flow}, agent {agents}, step {step.path}, attempt {attempt}"
+    # by the header, `wake` tells since when the oldest message of a queue waits
+    return link.set(argsrepr=shown, headers={"run": run_id})

@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Sequence
 
 import redis
 from celery import signals
 
+from bigbrain.engine.leases import hand_back
 from bigbrain.engine.runner import Engine
-from bigbrain.engine.runs import Runs
+from bigbrain.engine.runs import SOONEST, Runs
 from bigbrain.engine.store import LEASE, RunStore, connect
 from bigbrain.loading import load
 from bigbrain.messages import JSON
@@ -44,6 +46,8 @@ class Process:
         self._ring: RedisRing | None = None
         self._meters: Meters | None = None
         self._closing = threading.Event()
+        self.pool: JSON = None
+        """Celery's pool of this worker, once it takes messages."""
 
     def program(self) -> Program:
         """The brain built. Raises `WiringError` when it is faulty."""
@@ -96,16 +100,29 @@ class Process:
         runs = self.runs()
         key = f"bb:worker:{name}"
         while True:
+            pause = 1.0
             try:
                 runs.store.client.set(key, os.getpid(), ex=ALIVE)
-                runs.wake()
+                pause = max(runs.wake().pause, SOONEST)
             except redis.RedisError as exc:
                 logger.warning("what is due could not be taken up: %s", exc)
             except Exception:
                 logger.exception("what is due could not be taken up")
-            if self._closing.wait(1.0):
+            if self._closing.wait(pause):
                 break
         runs.store.client.delete(key)
+
+    def drain(self, children: Sequence[int]) -> None:
+        """After the seconds that steps get to finish, gives up those that are under way, here and in the pool's `children`."""
+        if self._closing.wait(self._settings.drain):
+            return
+        try:
+            if self._engine is not None:
+                self._engine.hand_back()
+            hand_back(self.runs().store.client, children)
+        except redis.RedisError as exc:
+            # their leases lapse
+            logger.warning("steps under way could not be handed back: %s", exc)
 
     def close(self) -> None:
         """Ends the threads."""
@@ -121,8 +138,15 @@ process = Process()
 
 def ready(sender: JSON, **_: JSON) -> None:
     """A worker takes messages."""
+    process.pool = sender.pool
     process.keep_awake(sender.hostname)
     process.show_metrics()
+
+
+def leave(**_: JSON) -> None:
+    """A worker was asked to end: it takes no more steps and waits for those under way."""
+    children = process.pool.info.get("processes", ()) if process.pool is not None else ()
+    threading.Thread(target=process.drain, args=(children,), name="drain", daemon=True).start()
 
 
 def begin(sender: JSON, **_: JSON) -> None:
@@ -149,6 +173,7 @@ def end(**_: JSON) -> None:
 
 signals.worker_ready.connect(ready)
 signals.worker_init.connect(begin)
+signals.worker_shutting_down.connect(leave)
 signals.worker_process_init.connect(fork)
 signals.worker_process_shutdown.connect(end)
 signals.worker_shutdown.connect(end)

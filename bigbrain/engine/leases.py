@@ -1,5 +1,8 @@
 """The leases of this process's steps: one thread renews them all, one hears who must stop.
 
+The thread that hears is this process's presence, too: whoever looks after lost steps asks the server whether
+anybody listens to our channel. A process that is killed stops listening in the same moment.
+
 A step whose lease is refused has a new owner somewhere; one whose lease could not
 be renewed for its whole length may have. Both are stopped before they ask a model
 or run a tool again, and the fence keeps what they still write out of the record.
@@ -9,9 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
+from uuid import uuid4
 
 import redis
 
@@ -23,16 +30,42 @@ from bigbrain.scope import Scope
 logger = logging.getLogger(__name__)
 
 
+LEAVE = b"!leave"
+"""Said on a process's own channel: it is to hand back what it holds."""
+
+
+def _place(pid: int) -> str:
+    return f"{socket.gethostname()}.{pid}"
+
+
+def hand_back(client: redis.Redis, pids: Iterable[int]) -> None:
+    """Has processes of this machine hand back the steps that they hold, as `Leases.hand_back` does."""
+    places = tuple(f"{_place(pid)}." for pid in pids)
+    for process in client.zrange("bb:here", 0, -1) if places else ():
+        if process.decode().startswith(places):
+            client.publish(f"bb:here:{process.decode()}", LEAVE)
+
+
 class Leases:
     """The steps that this process holds."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
+        self._process = f"{_place(os.getpid())}.{uuid4().hex}"
+        self._present = threading.Event()
         self._held: dict[str, tuple[int, Scope, float]] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
         for target, name in ((self._renew, "lease renewal"), (self._listen, "stop listener")):
             threading.Thread(target=target, name=name, daemon=True).start()
+
+    def owner(self) -> str:
+        """A name for the owner of one claim: this process, if it can be heard, and what no other claim has."""
+        return f"{self._process if self._present.is_set() else ''}:{uuid4().hex}"
+
+    def wait_present(self, seconds: float) -> bool:
+        """Whether this process can be heard within so many seconds."""
+        return self._present.wait(seconds)
 
     @contextlib.contextmanager
     def hold(self, claim: Claim, scope: Scope) -> Iterator[None]:
@@ -60,6 +93,16 @@ class Leases:
         if held:
             held[1].cancel(RunCancelled())
 
+    def hand_back(self) -> int:
+        """Gives up all steps that are held, for other processes to go on with at once; how many."""
+        with self._lock:
+            held = dict(self._held)
+        for _, scope, _ in held.values():
+            # first of all, so that nothing is told any more that the next attempt would not know of
+            scope.cancel(RunInterrupted("this process ends"))
+        self._store.release(((run_id, fence) for run_id, (fence, _, _) in held.items()), self._process)
+        return len(held)
+
     def close(self) -> None:
         """Has the threads end, which takes them up to a second; leases that are held lapse."""
         self._closing.set()
@@ -78,7 +121,10 @@ class Leases:
     def _renew_once(self, held: dict[str, tuple[int, Scope, float]]) -> None:
         asked = time.monotonic()
         try:
-            lost, stopped = self._store.renew((run_id, fence) for run_id, (fence, _, _) in held.items())
+            lost, stopped = self._store.renew(
+                ((run_id, fence) for run_id, (fence, _, _) in held.items()),
+                self._process if self._present.is_set() else "",
+            )
         except redis.RedisError as exc:
             logger.warning("leases could not be renewed: %s", exc)
             lost, stopped = set(), set()
@@ -101,13 +147,22 @@ class Leases:
     def _listen(self) -> None:
         while not self._closing.is_set():
             try:
-                with subscribed(self._store.client, "bb:stop") as channel:
+                with subscribed(self._store.client, "bb:stop", f"bb:here:{self._process}") as channel:
                     while not self._closing.is_set():
-                        message = channel.get_message(ignore_subscribe_messages=True, timeout=1.0)
-                        if message:
-                            self.stop(message["data"].decode())
+                        self._hear(channel.get_message(timeout=1.0))
             except redis.RedisError as exc:
                 # nothing is lost meanwhile: each renewal and each write says who is to stop
                 if not self._closing.is_set():
                     logger.warning("the stop listener lost its connection: %s", exc)
-                self._closing.wait(1.0)
+                self._closing.wait(0.1)
+
+    def _hear(self, message: dict[str, Any] | None) -> None:
+        if not message:
+            return
+        if message["data"] == LEAVE:
+            self.hand_back()
+        elif message["type"] == "message":
+            self.stop(message["data"].decode())
+        elif message["data"] == 2:
+            # of both channels
+            self._present.set()

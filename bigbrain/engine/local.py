@@ -15,6 +15,7 @@ import redis
 
 from bigbrain.engine.plan import Step
 from bigbrain.engine.runner import Engine
+from bigbrain.engine.runs import SOONEST
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +73,10 @@ class LocalQueue:
             logger.exception("run %s: a step could not be executed", run_id)
 
     def _wake(self, engine: Engine, every: float) -> None:
-        while not self._closing.wait(every):
+        pause = every
+        while not self._closing.wait(pause):
             try:
-                engine.runs.wake()
+                pause = min(max(engine.runs.wake().pause, SOONEST), every)
             except redis.RedisError as exc:
+                pause = every
                 logger.warning("what is due could not be taken up: %s", exc)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from functools import partial
 from typing import Protocol
-from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -47,7 +46,6 @@ class Engine:
         self.store = runs.store
         self.writer = LogWriter(self.store)
         self.leases = Leases(renewing or self.store)
-        self._name = uuid4().hex
 
     def run_step(self, run_id: str, path: str, attempt: int) -> bool:
         """Executes one step of a run; whether the next message of its chain is of use.
@@ -55,7 +53,7 @@ class Engine:
         False as well when the step was not next, was lost to another worker, or
         decided where the run goes on: then a new chain is on its way.
         """
-        claim = self.store.claim(run_id, path, attempt, f"{self._name}:{uuid4().hex}")
+        claim = self.store.claim(run_id, path, attempt, self.leases.owner())
         if claim is None:
             logger.debug("run %s: step %s attempt %d is not next", run_id, path, attempt)
             return False
@@ -125,6 +123,13 @@ class Engine:
         for number, member in enumerate(claim.members):
             if member.status in ("queued", "running"):
                 self.store.stop(f"{claim.run_id}.{claim.path}.{number}")
+
+    def hand_back(self) -> int:
+        """Gives up all steps under way; those of durable flows go on elsewhere at once, others fail. How many."""
+        count = self.leases.hand_back()
+        if count:
+            self.runs.wake()
+        return count
 
     def close(self) -> None:
         """Ends this process's threads; steps that are still under way lapse."""

@@ -15,8 +15,13 @@ from bigbrain.engine.plan import Step
 from bigbrain.engine.records import END, NewRun
 from bigbrain.engine.schedules import ScheduleStore
 from bigbrain.engine.store import RunStore
+from bigbrain.engine.store import RunStore, Woken
 
 logger = logging.getLogger(__name__)
+
+
+SOONEST = 0.1
+"""Seconds between two looks of a process for what is due, at least, however much is due at every moment."""
 
 
 class Plans(Protocol):
@@ -86,10 +91,10 @@ class Runs:
             self.wake()
         return bool(closed)
 
-    def wake(self) -> int:
-        """Takes up what is due, wherever it was lost; how many steps were sent once more."""
+    def wake(self) -> Woken:
+        """Takes up what is due, wherever it was lost: the steps that were sent once more, and when to look again."""
         woken = self.store.wake(self.queue.names())
-        for run_id, flow, path, attempt in woken:
+        for run_id, flow, path, attempt in woken.steps:
             try:
                 self.send(run_id, flow, path, attempt)
             except KeyError:
@@ -98,4 +103,4 @@ class Runs:
                 # a worker that knows the flow goes on with it, any other ends the run: its client must not wait for ever
                 logger.warning("run %s: this process has no step %s in flow %s", run_id, path, flow)
                 self.queue.send(run_id, attempt, [Step(path, flow)], closed=False)
-        return len(woken)
+        return woken

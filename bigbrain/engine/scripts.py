@@ -23,7 +23,7 @@ All keys stand on one server: scripts reach keys that they build from a run's id
 
 from __future__ import annotations
 
-_HEAD = """
+HEAD = """
 local function key(id, part) return 'bb:run:' .. id .. part end
 local function clock() local t = redis.call('TIME'); return t[1] * 1000 + math.floor(t[2] / 1000) end
 local function tell(id, seq, line)
@@ -34,6 +34,10 @@ local function tell(id, seq, line)
     end
   end
 end
+local function here(process, now)
+  if process and process ~= '' then redis.call('ZADD', 'bb:here', now, process); redis.call('PEXPIRE', 'bb:here', 86400000) end
+end
+local function expired(moment, now) return tonumber(moment or 0) > 0 and tonumber(moment) <= now end
 local function log(id, seq, line)
   redis.call('XADD', key(id, ':log'), seq .. '-0', 'e', line)
   redis.call('HSET', key(id, ''), 'seq', seq)
@@ -66,7 +70,7 @@ return out
 """
 
 START = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, token, ttl ms, grace ms, follower or '', first line, then field value ...
 -- The token tells a call that is made again, because its answer got lost, from a second run of that id.
@@ -87,13 +91,15 @@ return 1
 )
 
 CLAIM = (
-    _HEAD
+    HEAD
     + """
--- ARGV: id, path, attempt, owner, lease ms.  A message that does not name the step that is next does nothing.
--- The owner is new for each claim, so a call made again because its answer got lost finds its own claim.
+-- ARGV: id, path, attempt, owner (its process, a colon, what is new for each claim), lease ms.  A message that does not name the step that is next does nothing.
+-- A call made again because its answer got lost finds its own claim.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures')
+local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures', 'expires')
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return false end
+-- one whose time is over is ended by `wake`
+if expired(r[19], now) then return false end
 local fence, waited = tonumber(r[6]), r[14] or 0
 if r[4] ~= ARGV[4] then
   if r[4] ~= '' and tonumber(r[5]) > now then return false end
@@ -103,6 +109,7 @@ if r[4] ~= ARGV[4] then
 end
 redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5], 'waits', 0, 'waited', waited)
 redis.call('ZADD', 'bb:due', now + ARGV[5], id)
+here(string.match(ARGV[4], '^(.-):'), now)
 local members = {}
 for number = 0, (tonumber(r[16]) or 0) - 1 do
   local member = id .. '.' .. ARGV[2] .. '.' .. number
@@ -119,27 +126,8 @@ return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, 
 """
 )
 
-RENEW = (
-    _HEAD
-    + """
--- ARGV: lease ms, then id fence ...  Returns the ids of steps that are lost (-) or to be stopped (!).
-local now, out = clock(), {}
-for i = 2, #ARGV, 2 do
-  local id = ARGV[i]
-  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'stop')
-  if r[1] ~= ARGV[i + 1] or r[2] == '' then out[#out + 1] = '-' .. id
-  else
-    redis.call('HSET', key(id, ''), 'lease', now + ARGV[1])
-    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
-    if r[3] then out[#out + 1] = '!' .. id end
-  end
-end
-return out
-"""
-)
-
 APPEND = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id fence seq line ...  A line sent twice is stored once; one from a lost owner not at all.
 -- One message a follower for the whole batch, its lines joined by newlines (a line of JSON holds none).
@@ -170,7 +158,7 @@ return out
 )
 
 COMMIT = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, fence, path, next path, status, state, durable, answered, step line (the rest of an object), ttl ms, grace ms, error, seq, line or '', message ...
 local id, now = ARGV[1], clock()
@@ -181,7 +169,7 @@ if r[2] ~= ARGV[3] and r[3] == '' then return 1 end
 if r[2] ~= ARGV[3] or r[3] == '' then return 0 end
 for i = 15, #ARGV do redis.call('RPUSH', key(id, ':messages'), ARGV[i]) end
 redis.call('RPUSH', key(id, ':steps'), '{"ended":' .. now .. ARGV[9])
-redis.call('HDEL', key(id, ''), 'spread', 'awaited', 'ready')
+redis.call('HDEL', key(id, ''), 'spread', 'awaited', 'ready', 'mailed')
 redis.call('HSET', key(id, ''), 'cursor', ARGV[4], 'attempt', 1, 'owner', '', 'lapses', 0, 'sent', now, 'state', ARGV[6], 'durable', ARGV[7], 'answered', ARGV[8])
 if ARGV[12] ~= '' then redis.call('HSET', key(id, ''), 'error', ARGV[12]) end
 if ARGV[14] ~= '' and tonumber(r[4]) < tonumber(ARGV[13]) then
@@ -196,14 +184,14 @@ end
 if ARGV[5] ~= 'running' then return close(id, ARGV[5], now, ARGV[10])
 else
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[10]) end
-  redis.call('ZADD', 'bb:due', now + ARGV[11], id)
+  redis.call('ZADD', 'bb:due', expired(redis.call('HGET', key(id, ''), 'expires'), now) and now or now + ARGV[11], id)
 end
 return 1
 """
 )
 
 FINISH = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, path of the last step, ttl ms
 local r = redis.call('HMGET', key(ARGV[1], ''), 'status', 'cursor')
@@ -213,7 +201,7 @@ return close(ARGV[1], 'done', clock(), ARGV[3])
 )
 
 SAVE = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, fence, line, ttl ms.  Puts by what a step that is not over must not do twice.
 local r = redis.call('HMGET', key(ARGV[1], ''), 'fence', 'owner')
@@ -225,7 +213,7 @@ return 1
 )
 
 LATER = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, fence, path, delay ms, state, step line (the rest of an object).  A step that failed is to run anew after a while.
 local id, now = ARGV[1], clock()
@@ -241,7 +229,7 @@ return 1
 )
 
 RETRY = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, ttl ms.  A run that failed or was stopped goes on from its last commit; what was told since is taken back.
 local id, now = ARGV[1], clock()
@@ -257,7 +245,7 @@ return 1
 )
 
 SPREAD = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, fence, path, state, members, patience ms.  The step waits for its members and runs anew when they have ended.
 local id, now = ARGV[1], clock()
@@ -277,55 +265,8 @@ return 1
 """
 )
 
-WAKE = (
-    _HEAD
-    + """
--- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, of a poisoned one, of an expired one, queue ...
--- Returns id, flow, path, attempt, ... of the steps to send once more.
-local now, out, waiting = clock(), {}, 0
-for _, entry in ipairs(redis.call('ZRANGEBYSCORE', 'bb:kept', '-inf', now, 'LIMIT', 0, 1000)) do
-  local scope, gone = string.match(entry, '^(%S+) (.*)$')
-  redis.call('ZREM', 'bb:kept', entry)
-  -- one that was taken up again is there all the same
-  if redis.call('EXISTS', key(gone, '')) == 0 then redis.call('ZREM', 'bb:runs:' .. scope, gone) end
-end
-local function send(...) for _, value in ipairs({...}) do out[#out + 1] = value end end
-for i = 10, #ARGV do waiting = waiting + redis.call('LLEN', ARGV[i]) end
-local function fail(id, line, error)
-  local r = redis.call('HMGET', key(id, ''), 'answered', 'seq')
-  redis.call('HSET', key(id, ''), 'error', error)
-  if r[1] ~= '1' then
-    log(id, r[2] + 1, line)
-    tell(id, r[2] + 1, line)
-  end
-  close(id, 'failed', now, ARGV[2])
-end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
-  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires')
-  if not r[1] then redis.call('ZREM', 'bb:due', id)
-  elseif tonumber(r[7] or 0) > 0 and tonumber(r[7]) <= now then fail(id, ARGV[8], ARGV[9])
-  elseif r[1] == '' then
-    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
-    -- while messages wait in a queue, this one is probably not lost but late; that too is believed for a while only
-    local waits = redis.call('HINCRBY', key(id, ''), 'waits', 1)
-    local ready = redis.call('HDEL', key(id, ''), 'ready')
-    if ready == 1 or waiting == 0 or waits % 5 == 0 then
-      send(id, r[6], r[4], r[5])
-    end
-  elseif r[2] ~= '1' then fail(id, ARGV[4], ARGV[5])
-  elseif r[3] + 1 >= tonumber(ARGV[3]) then fail(id, ARGV[6], ARGV[7])
-  else
-    redis.call('HSET', key(id, ''), 'owner', '', 'lapses', r[3] + 1, 'attempt', r[5] + 1, 'sent', now)
-    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
-    send(id, r[6], r[4], tostring(r[5] + 1))
-  end
-end
-return out
-"""
-)
-
 STOP = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, only if nobody follows ('1'), ttl ms, line, error.  A claimed step is asked to stop, an unclaimed one ends here.
 local id, now = ARGV[1], clock()
@@ -354,7 +295,7 @@ return 1
 )
 
 FOLLOW = (
-    _HEAD
+    HEAD
     + """
 -- ARGV: id, follower, last seq.  Joining and reading the log are one: whatever comes later is told.
 local id = ARGV[1]

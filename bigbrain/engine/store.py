@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from time import time
 from typing import NamedTuple
 from uuid import uuid4
@@ -18,14 +19,16 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.client import PubSub
 from redis.retry import Retry
 
-from bigbrain.engine import looking, scripts
+from bigbrain.engine import looking, scripts, waking
 from bigbrain.engine.records import END, Claim, MemberEnd, NewRun, Outcome, RunRecord
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
 
-LEASE = 5.0
+LEASE = 4.0
 """Seconds that a claimed step is its owner's; renewed four times in that span."""
-GRACE = 3.0
+LATE = 0.5
+"""Seconds by which a renewal may be late before it is asked whether its process is there at all."""
+GRACE = 1.5
 """Seconds after which a step that nobody has claimed counts as lost on its way."""
 PATIENCE = 30.0
 """Seconds after which a group that waits for its members looks after them."""
@@ -55,11 +58,11 @@ def connect(url: str, *, connections: int = 256, retries: int = 20, timeout: flo
 
 
 @contextlib.contextmanager
-def subscribed(client: redis.Redis, channel: str) -> Iterator[PubSub]:
-    """A connection of its own that hears `channel`; its first message tells that it does."""
+def subscribed(client: redis.Redis, *channels: str) -> Iterator[PubSub]:
+    """A connection of its own that hears `channels`; its first messages tell that it does."""
     pubsub = PubSub(client.connection_pool)
     try:
-        pubsub.subscribe(channel)
+        pubsub.subscribe(*channels)
         yield pubsub
     finally:
         pubsub.close()
@@ -79,6 +82,14 @@ class Load(NamedTuple):
     queues: tuple[int, ...]
 
 
+class Woken(NamedTuple):
+    """What `wake` found: (run id, flow, path, attempt) of each step that must be sent once more, and the seconds
+    after which the next may be due, a second at most."""
+
+    steps: tuple[tuple[str, str, str, int], ...]
+    pause: float
+
+
 class RunStore:
     """The runs of one Redis server."""
 
@@ -90,7 +101,7 @@ class RunStore:
         self._start = client.register_script(scripts.START)
         self._serve = client.register_script(scripts.SERVE)
         self._claim = client.register_script(scripts.CLAIM)
-        self._renew = client.register_script(scripts.RENEW)
+        self._renew = client.register_script(waking.RENEW)
         self._append = client.register_script(scripts.APPEND)
         self._commit = client.register_script(scripts.COMMIT)
         self._spread = client.register_script(scripts.SPREAD)
@@ -98,7 +109,8 @@ class RunStore:
         self._later = client.register_script(scripts.LATER)
         self._retry = client.register_script(scripts.RETRY)
         self._finish = client.register_script(scripts.FINISH)
-        self._wake = client.register_script(scripts.WAKE)
+        self._wake = client.register_script(waking.WAKE)
+        self._release = client.register_script(waking.RELEASE)
         self._stop = client.register_script(scripts.STOP)
         self._follow = client.register_script(scripts.FOLLOW)
         self._read = client.register_script(looking.READ)
@@ -180,12 +192,18 @@ class RunStore:
             members=tuple(MemberEnd(m[0].decode(), m[1], m[2], tuple(m[3])) for m in members),
         )
 
-    def renew(self, held: Iterable[tuple[str, int]]) -> tuple[set[str], set[str]]:
-        """Renews the leases of (run id, fence): the runs that are lost, the runs that are to stop."""
-        args: list[str | int] = [_ms(self.lease)]
-        for run_id, fence in held:
-            args += [run_id, fence]
-        return _marks(self._renew(args=args))
+    def renew(self, held: Iterable[tuple[str, int]], process: str = "") -> tuple[set[str], set[str]]:
+        """Renews the leases of (run id, fence): the runs that are lost, the runs that are to stop.
+
+        process: who says so, if it can be heard on its channel (see `waking`).
+        """
+        return _marks(self._renew(args=[_ms(self.lease), process, *chain.from_iterable(held)]))
+
+    def release(self, held: Iterable[tuple[str, int]], process: str = "") -> None:
+        """Hands steps (run id, fence) back: they are due at once, or fail where they may not run again."""
+        error = RunInterrupted()
+        args = [_ms(self.kept), _failed(error), write_error(error), process]
+        self._release(args=[*args, *chain.from_iterable(held)])
 
     def append(self, batch: Sequence[tuple[str, int, int, bytes]]) -> tuple[set[str], set[str]]:
         """Adds (run id, fence, seq, line) to logs and tells the followers: the runs lost, the runs to stop.
@@ -262,8 +280,8 @@ class RunStore:
         """
         return int(self._finish(args=[run_id, END, _ms(self.kept)]))
 
-    def wake(self, queues: Iterable[str] = ()) -> list[tuple[str, str, str, int]]:
-        """Takes up what is due: (run id, flow, path, attempt) of each step that must be sent once more.
+    def wake(self, queues: Iterable[str] = ()) -> Woken:
+        """Takes up what is due.
 
         Any number of processes may call it at any time. `queues` are Redis lists
         whose messages may still name such a step. Runs that cannot be taken up fail here.
@@ -273,10 +291,10 @@ class RunStore:
         args: list[bytes | str | int] = [_ms(self.grace), _ms(self.kept), LAPSES]
         for error in (interrupted, poisoned, RunExpired("the run was not over when its `ttl` was")):
             args += [_failed(error), write_error(error)]
-        args += queues
-        rows = self._wake(args=args)
+        rows = self._wake(args=[*args, _ms(self.lease / 4 + LATE), _ms(self.lease / 4), *queues])
         names = [row.decode() for row in rows]
-        return [(names[i], names[i + 1], names[i + 2], int(names[i + 3])) for i in range(0, len(names), 4)]
+        steps = tuple((names[i], names[i + 1], names[i + 2], int(names[i + 3])) for i in range(1, len(names), 4))
+        return Woken(steps, int(names[0]) / 1000)
 
     def stop(self, run_id: str, *, if_abandoned: bool = False) -> bool:
         """Asks a run to stop; False when it is over.

@@ -52,7 +52,7 @@ def lose(store: RunStore, run_id: str = "r1") -> None:
     """Somebody else takes the step up."""
     store.client.hset(f"bb:run:{run_id}", "lease", 0)
     store.client.zadd("bb:due", {run_id: 0})
-    assert store.wake()
+    assert store.wake().steps
     claim(store, run_id, attempt=2)
 
 
@@ -149,7 +149,7 @@ def test_a_step_claimed_anew_by_its_own_process_stops_the_one_that_overslept(lea
     with leases.hold(claim(store), old):
         store.client.hset("bb:run:r1", "lease", 0)
         store.client.zadd("bb:due", {"r1": 0})
-        assert store.wake()
+        assert store.wake().steps
         again = claim(store, attempt=2)
         with leases.hold(again, new):
             assert isinstance(old.error, RunInterrupted)

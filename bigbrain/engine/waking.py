@@ -1,0 +1,158 @@
+"""The Lua scripts of recovery: which steps are lost, and what becomes of their runs.
+
+A step is lost when its lease is over: nobody renewed it, because its process is gone, or
+stands still, or cannot reach the server. A process that was killed is noticed sooner: its
+connections close with it, so nobody listens to its channel `bb:here:<process>` any more. That alone proves
+little (a connection may break), so its steps count as lost only when it was also late with its
+renewals and two looks, the time of a renewal apart, found nobody there. `bb:here` holds each process under the
+moment (ms) of its last sign of life, `bb:missing` those that were not heard once.
+
+A message is lost when nobody claimed its step within a grace, unless it still waits in its
+queue: queues are lists, first in, first out, so one that was sent before the oldest that waits was taken.
+"""
+
+from __future__ import annotations
+
+from bigbrain.engine.scripts import HEAD
+
+_LOSE = """
+local function lose(id, attempt, lapses, now)
+  redis.call('RPUSH', key(id, ':steps'), cjson.encode({path = redis.call('HGET', key(id, ''), 'cursor'), attempt = tonumber(attempt), result = 'lost', ended = now}))
+  redis.call('HSET', key(id, ''), 'owner', '', 'lapses', lapses, 'attempt', attempt + 1, 'sent', now)
+  redis.call('HDEL', key(id, ''), 'mailed')
+end
+local function fail(id, line, error, now, ttl)
+  local r = redis.call('HMGET', key(id, ''), 'answered', 'seq')
+  redis.call('HSET', key(id, ''), 'error', error)
+  if r[1] ~= '1' then
+    log(id, r[2] + 1, line)
+    tell(id, r[2] + 1, line)
+  end
+  close(id, 'failed', now, ttl)
+end
+"""
+
+RENEW = (
+    HEAD
+    + """
+-- ARGV: lease ms, process or '', then id fence ...  Returns the ids of steps that are lost (-) or to be stopped (!).
+local now, out = clock(), {}
+here(ARGV[2], now)
+if ARGV[2] ~= '' then redis.call('HDEL', 'bb:missing', ARGV[2]) end
+for i = 3, #ARGV, 2 do
+  local id = ARGV[i]
+  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'stop')
+  if r[1] ~= ARGV[i + 1] or r[2] == '' then out[#out + 1] = '-' .. id
+  else
+    redis.call('HSET', key(id, ''), 'lease', now + ARGV[1])
+    redis.call('ZADD', 'bb:due', now + ARGV[1], id)
+    if r[3] then out[#out + 1] = '!' .. id end
+  end
+end
+return out
+"""
+)
+
+RELEASE = (
+    HEAD
+    + _LOSE
+    + """
+-- ARGV: ttl ms, line and error of an interrupted run, process, then id fence ...  A process that ends hands back what it holds.
+local now, out = clock(), {}
+redis.call('ZREM', 'bb:here', ARGV[4])
+for i = 5, #ARGV, 2 do
+  local id = ARGV[i]
+  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'durable', 'attempt', 'lapses')
+  if r[1] == ARGV[i + 1] and r[2] ~= '' then
+    if r[3] ~= '1' then fail(id, ARGV[2], ARGV[3], now, ARGV[1])
+    else
+      lose(id, r[4], r[5], now)
+      redis.call('HSET', key(id, ''), 'ready', 1)
+      redis.call('ZADD', 'bb:due', now, id)
+    end
+  end
+end
+return 1
+"""
+)
+
+WAKE = (
+    HEAD
+    + _LOSE
+    + """
+-- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, of a poisoned one, of an expired one,
+-- ms after which a process is late, ms between two looks at it, queue ...
+-- Returns in how many ms to look again, then id, flow, path, attempt, ... of the steps to send once more.
+local now, out = clock(), {0}
+local GRACE, KEPT, LATE, LOOK = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[10]), tonumber(ARGV[11])
+for _, entry in ipairs(redis.call('ZRANGEBYSCORE', 'bb:kept', '-inf', now, 'LIMIT', 0, 1000)) do
+  local scope, gone = string.match(entry, '^(%S+) (.*)$')
+  redis.call('ZREM', 'bb:kept', entry)
+  -- one that was taken up again is there all the same
+  if redis.call('EXISTS', key(gone, '')) == 0 then redis.call('ZREM', 'bb:runs:' .. scope, gone) end
+end
+local soon = now + 1000
+local function at(moment) if moment and tonumber(moment) < soon then soon = tonumber(moment) end end
+
+-- processes that are gone: what they held is due now
+local gone, some = {}, false
+for _, process in ipairs(redis.call('ZRANGEBYSCORE', 'bb:here', '-inf', now - LATE)) do
+  if redis.call('PUBSUB', 'NUMSUB', 'bb:here:' .. process)[2] > 0 then redis.call('HDEL', 'bb:missing', process)
+  elseif redis.call('HSETNX', 'bb:missing', process, now) == 1 then at(now + LOOK)
+  elseif now - redis.call('HGET', 'bb:missing', process) < LOOK then at(redis.call('HGET', 'bb:missing', process) + LOOK)
+  else
+    gone[process], some = true, true
+    redis.call('HDEL', 'bb:missing', process)
+    redis.call('ZREM', 'bb:here', process)
+  end
+end
+redis.call('PEXPIRE', 'bb:missing', 60000)
+at((redis.call('ZRANGEBYSCORE', 'bb:here', '(' .. now - LATE, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or now) + LATE + 1)
+if some then
+  for _, id in ipairs(redis.call('ZRANGE', 'bb:due', 0, -1)) do
+    local owner = redis.call('HGET', key(id, ''), 'owner')
+    if owner and gone[string.match(owner, '^(.-):')] then redis.call('ZADD', 'bb:due', now, id) end
+  end
+end
+
+-- when the oldest message was sent that waits in a queue; what was sent before it is not in any
+local waiting, oldest = 0, now
+for i = 12, #ARGV do
+  waiting = waiting + redis.call('LLEN', ARGV[i])
+  local tail = redis.call('LINDEX', ARGV[i], -1)
+  if tail then
+    local read, message = pcall(cjson.decode, tail)
+    local run = read and type(message) == 'table' and type(message.headers) == 'table' and message.headers.run
+    local sent = run and redis.call('HMGET', key(run, ''), 'mailed', 'sent')
+    -- a message that names no run tells nothing
+    oldest = math.min(oldest, sent and tonumber(sent[1] or sent[2]) or 0)
+  end
+end
+
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
+  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires', 'mailed', 'sent')
+  local function send(attempt)
+    redis.call('HSET', key(id, ''), 'mailed', now)
+    redis.call('ZADD', 'bb:due', now + GRACE, id)
+    for _, value in ipairs({id, r[6], r[4], tostring(attempt)}) do out[#out + 1] = value end
+  end
+  if not r[1] then redis.call('ZREM', 'bb:due', id)
+  elseif expired(r[7], now) then fail(id, ARGV[8], ARGV[9], now, KEPT)
+  elseif r[1] == '' then
+    local waits = redis.call('HINCRBY', key(id, ''), 'waits', 1)
+    local ready = redis.call('HDEL', key(id, ''), 'ready')
+    -- messages of several senders may change places by a little; that one still waits is believed for a while only
+    if ready == 1 or waiting == 0 or tonumber(r[8] or r[9]) + 500 < oldest or waits % 10 == 0 then send(r[5])
+    else redis.call('ZADD', 'bb:due', now + GRACE, id) end
+  elseif r[2] ~= '1' then fail(id, ARGV[4], ARGV[5], now, KEPT)
+  elseif r[3] + 1 >= tonumber(ARGV[3]) then fail(id, ARGV[6], ARGV[7], now, KEPT)
+  else
+    lose(id, r[5], r[3] + 1, now)
+    send(r[5] + 1)
+  end
+end
+at(redis.call('ZRANGE', 'bb:due', 0, 0, 'WITHSCORES')[2])
+out[1] = tostring(math.max(soon - now, 0))
+return out
+"""
+)

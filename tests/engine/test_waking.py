@@ -1,0 +1,210 @@
+"""How soon it is found out what is lost: killed processes, taken messages, processes that end and say so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import fakeredis
+import pytest
+from redis.client import PubSub
+
+from bigbrain.engine.leases import Leases, hand_back
+from bigbrain.engine.records import Claim, Outcome
+from bigbrain.engine.store import LATE, RunStore
+from bigbrain.errors import RunInterrupted
+from bigbrain.scope import Scope
+from tests.engine.acting import new_run, until
+
+FAR = 60.0
+"""A lease that does not lapse while a test runs."""
+
+
+@pytest.fixture
+def patient(fake_server: fakeredis.FakeServer) -> RunStore:
+    return RunStore(fakeredis.FakeRedis(server=fake_server, max_connections=100), lease=FAR, grace=FAR)
+
+
+@pytest.fixture
+def listener(patient: RunStore) -> Iterator[PubSub]:
+    """A process `p` that is heard."""
+    listening = patient.client.pubsub()
+    listening.subscribe("bb:here:p")
+    assert listening.get_message(timeout=1)
+    yield listening
+    listening.close()
+
+
+def held(store: RunStore, run_id: str = "r1", *, process: str = "p", durable: bool = True) -> Claim:
+    store.start(new_run(run_id, durable=durable))
+    claim = store.claim(run_id, "0", 1, f"{process}:1")
+    assert claim is not None
+    return claim
+
+
+def grow_late(store: RunStore, process: str = "p") -> None:
+    """Lets so much time pass that the process should have renewed."""
+    store.client.zincrby("bb:here", -1000 * (store.lease / 4 + LATE + 1), process)
+
+
+def look_again(store: RunStore, process: str = "p") -> None:
+    """Lets the time pass between two looks at a process that was not heard."""
+    assert store.client.hincrby("bb:missing", process, int(-1000 * store.lease)) > 0
+
+
+def message(run_id: str) -> str:
+    """A message of a step's, as it waits in a queue."""
+    return json.dumps({"body": "", "headers": {"run": run_id, "task": "workers.tasks.step"}})
+
+
+def test_the_step_of_a_killed_process_is_taken_up_long_before_its_lease_is_over(patient: RunStore) -> None:
+    held(patient)
+    grow_late(patient)
+
+    assert patient.wake().steps == ()
+    look_again(patient)
+
+    assert patient.wake().steps == (("r1", "main", "0", 2),)
+    assert patient.claim("r1", "0", 2, "other:1") is not None
+
+
+def test_a_look_at_a_process_that_is_not_heard_is_soon_followed_by_another(patient: RunStore) -> None:
+    patient.lease = 0.8
+    held(patient)
+    grow_late(patient)
+
+    assert patient.wake().pause <= 0.2
+
+
+def test_a_process_that_is_late_and_heard_keeps_its_steps(patient: RunStore, listener: PubSub) -> None:
+    held(patient)
+    grow_late(patient)
+
+    for _ in range(3):
+        assert patient.wake().steps == ()
+    assert patient.client.hlen("bb:missing") == 0
+
+
+def test_a_process_that_renews_and_is_not_heard_keeps_its_steps(patient: RunStore) -> None:
+    claim = held(patient)
+    grow_late(patient)
+    patient.wake()
+    look_again(patient)
+    patient.renew([("r1", claim.fence)], "p")
+
+    assert patient.wake().steps == ()
+    grow_late(patient)
+    # what was not heard before the renewal counts no more
+    assert patient.wake().steps == ()
+
+
+def test_a_process_that_cannot_be_heard_has_its_lease_to_the_end(patient: RunStore) -> None:
+    held(patient, process="")
+
+    assert patient.client.zcard("bb:here") == 0
+    assert patient.wake().steps == ()
+
+
+def test_only_the_steps_of_the_killed_process_are_taken_up(patient: RunStore, listener: PubSub) -> None:
+    held(patient, "mine")
+    held(patient, "gone", process="q")
+    held(patient, "plain", process="q", durable=False)
+    for process in ("p", "q"):
+        grow_late(patient, process)
+    patient.wake()
+    look_again(patient, "q")
+
+    assert [step[0] for step in patient.wake().steps] == ["gone"]
+    assert patient.record("plain").status == "failed"
+    assert patient.client.zrange("bb:here", 0, -1) == [b"p"]
+
+
+def test_a_lost_attempt_is_on_record(patient: RunStore) -> None:
+    held(patient)
+    patient.client.zadd("bb:due", {"r1": 0})
+    patient.wake()
+
+    [lost] = patient.record("r1").steps
+    assert {**lost, "ended": 0} == {"path": "0", "attempt": 1, "result": "lost", "ended": 0}
+    assert lost["ended"] > patient.record("r1").begun - 1
+
+
+def test_a_message_that_was_taken_and_not_claimed_is_sent_again_while_others_wait(patient: RunStore) -> None:
+    patient.start(new_run("taken"))
+    patient.start(new_run("waits"))
+    patient.client.hincrby("bb:run:taken", "sent", -2000)
+    patient.client.lpush("io", message("waits"))
+    patient.client.zadd("bb:due", {"taken": 0, "waits": 0})
+
+    assert patient.wake(["io"]).steps == (("taken", "main", "0", 1),)
+
+    # its new message waits now, and the old date of the run is no reason to send another
+    patient.client.lpush("io", message("taken"))
+    patient.client.zadd("bb:due", {"taken": 0})
+    assert patient.wake(["io"]).steps == ()
+
+
+@pytest.mark.parametrize("strange", ["", "[", "null", "[1]", '{"headers": 3}', '{"headers": {"run": "unknown"}}'])
+def test_a_strange_message_in_a_queue_costs_nobody_anything(patient: RunStore, strange: str) -> None:
+    patient.start(new_run())
+    patient.client.lpush("io", strange)
+    patient.client.zadd("bb:due", {"r1": 0})
+
+    assert patient.wake(["io"]).steps == ()
+
+
+def test_the_next_look_is_due_with_the_next_run_and_in_a_second_at_most(patient: RunStore) -> None:
+    assert patient.wake().pause == 1.0
+    patient.start(new_run())
+    assert patient.wake().pause == 1.0
+    patient.client.zadd("bb:due", {"r1": patient.client.time()[0] * 1000 - 5000})
+    patient.wake()
+    patient.grace = 0.4
+    patient.client.zadd("bb:due", {"r1": 0})
+    assert 0 < patient.wake().pause <= 0.4
+
+
+def test_a_run_whose_time_is_over_is_claimed_no_more_and_ended(patient: RunStore) -> None:
+    claim = held(patient)
+    patient.client.hset("bb:run:r1", "expires", 1)
+    assert patient.commit(claim, Outcome(next="1", state=b"{}", durable=True), 2)
+
+    assert patient.claim("r1", "1", 1, "p:2") is None
+    assert patient.wake().steps == ()
+    record = patient.record("r1")
+    assert (record.status, record.error["code"]) == ("failed", "run_expired")
+
+
+def test_a_process_that_ends_hands_back_its_steps_at_once(patient: RunStore) -> None:
+    leases = Leases(patient)
+    assert leases.wait_present(5)
+    patient.start(new_run("lasting", durable=True))
+    patient.start(new_run("plain"))
+    scopes = [Scope(), Scope()]
+    claims = [patient.claim(run_id, "0", 1, leases.owner()) for run_id in ("lasting", "plain")]
+    with leases.hold(claims[0], scopes[0]), leases.hold(claims[1], scopes[1]):
+        assert leases.hand_back() == 2
+
+        assert [type(scope.error) for scope in scopes] == [RunInterrupted] * 2
+        assert patient.wake().steps == (("lasting", "main", "0", 2),)
+        assert patient.record("plain").error["code"] == "run_interrupted"
+        # a worker that ends in order is no reason to call a step poisoned
+        assert patient.claim("lasting", "0", 2, "other:1").lapses == 0
+        assert not patient.commit(claims[0], Outcome(next="1", state=b"{}"), 2)
+    leases.close()
+
+
+def test_a_process_hands_back_when_another_of_its_machine_asks_it_to(patient: RunStore) -> None:
+    leases = Leases(patient)
+    assert leases.wait_present(5)
+    process = leases.owner().partition(":")[0]
+    pid = int(process.split(".")[-2])
+    patient.start(new_run(durable=True))
+    scope = Scope()
+    with leases.hold(patient.claim("r1", "0", 1, leases.owner()), scope):
+        hand_back(patient.client, [pid + 1])
+        hand_back(patient.client, [pid])
+        until(lambda: scope.cancelled)
+        until(lambda: patient.client.hget("bb:run:r1", "owner") == b"")
+
+    leases.close()
