@@ -77,15 +77,18 @@ Happening = Signalled | Ended | Ready
 
 @dataclass
 class BackOff:
-    """How long to wait before the next start: 0.5 s, doubling to 30 s; a minute of life forgives all deaths."""
+    """How long to wait before the next start: 0.1 s, doubling to 30 s; ten seconds of life forgive all deaths.
+
+    Meant for what dies as soon as it starts; what had begun to work and was killed is wanted back at once.
+    """
 
     deaths: int = 0
     born: float = 0.0
 
     def pause(self, now: float) -> float:
         """Count a death at `now`; give the seconds to wait."""
-        self.deaths = 1 if now - self.born > 60.0 else self.deaths + 1
-        return min(30.0, 0.5 * 2.0 ** min(self.deaths - 1, 10))
+        self.deaths = 1 if now - self.born > 10.0 else self.deaths + 1
+        return min(30.0, 0.1 * 2.0 ** min(self.deaths - 1, 10))
 
 
 @dataclass

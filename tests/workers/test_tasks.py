@@ -88,8 +88,15 @@ def crunch(turn, chat):
     turn.reply(f"crunched by {child} {os.getpid()}")
 
 
+@agent(cpu=True)
+def slow_crunch(turn, chat):
+    slow.act(turn, chat)
+
+
 brain = Brain("chain", Flow(one) >> respond >> Flow(two) >> respond >> Flow(three))
 brain.add_flow(Flow(slow) >> Flow(two), name="slow")
+brain.add_flow(Flow(slow).named("kept").durable() >> respond, name="kept")
+brain.add_flow(Flow(slow_crunch).named("kept-crunch").durable() >> respond, name="kept-cpu")
 brain.add_flow(Flow(one) >> respond >> Flow(crunch) >> respond >> Flow(two) >> respond, name="cpu")
 '''
 
@@ -274,6 +281,28 @@ def test_a_worker_that_is_asked_to_end_finishes_its_step_and_another_goes_on(off
     assert collect(events).text == "two"
     assert office.marks("slow") == [first.process.pid]
     assert [step["attempt"] for step in office.record("r1").steps] == [1, 1]
+
+
+@pytest.mark.parametrize(("flow", "queue", "pool"), [("kept", "io", "threads"), ("kept-cpu", "cpu", "prefork")])
+def test_a_step_that_outlasts_the_end_of_its_worker_goes_on_in_another_at_once(
+    office: Office, worker: Start, monkeypatch: pytest.MonkeyPatch, flow: str, queue: str, pool: str
+) -> None:
+    monkeypatch.setenv("BIG_BRAIN_DRAIN", "1")
+    first = worker(queue, SERVED, pool=pool, concurrency=1)
+
+    def end() -> None:
+        until(lambda: office.marks("slow"))
+        worker(queue, SERVED, pool=pool, concurrency=1)
+        first.terminate()
+        until(lambda: len(office.marks("slow")) == 2, 20)
+        office.let_go()
+        assert first.wait() == 0
+
+    answer = collect(office.answer(flow, "r1", end, 30))
+    steps = office.record("r1").steps
+
+    assert answer.text == "begun\n\ndone"
+    assert [(step["attempt"], step["result"]) for step in steps] == [(1, "lost"), (2, "done")]
 
 
 def test_a_step_for_the_processor_runs_in_a_child_of_the_worker_for_those(office: Office, worker: Start) -> None:
