@@ -41,7 +41,7 @@ def _place(pid: int) -> str:
 def hand_back(client: redis.Redis, pids: Iterable[int]) -> None:
     """Has processes of this machine hand back the steps that they hold, as `Leases.hand_back` does."""
     places = tuple(f"{_place(pid)}." for pid in pids)
-    for process in client.zrange("bb:here", 0, -1) if places else ():
+    for process, _ in client.zscan_iter("bb:here") if places else ():
         if process.decode().startswith(places):
             client.publish(f"bb:here:{process.decode()}", LEAVE)
 

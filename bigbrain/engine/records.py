@@ -105,6 +105,8 @@ class Claim(msgspec.Struct, frozen=True):
     """What earlier attempts of this step have put by."""
     failures: int = 0
     """How often this step has failed and was to run anew."""
+    at: int = 0
+    """When it was claimed, in ms since 1970 by the server's clock."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -14,8 +14,8 @@ one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `kept`, the last entry of the log that is committed; `failures` of that step;
 `expires`, the moment from which on the run is given up; `answered`, whether the client has its whole answer;
-`state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due, and
-`waited`, how long that was before it was claimed (ms).
+`state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due,
+`claimed`, when it was claimed, and `waited`, the time between (ms); `mailed`, when its message was sent once more.
 
 Only commands of Redis 6.2 are used, so every server that can be embedded works.
 All keys stand on one server: scripts reach keys that they build from a run's id.
@@ -96,18 +96,18 @@ CLAIM = (
 -- ARGV: id, path, attempt, owner (its process, a colon, what is new for each claim), lease ms.  A message that does not name the step that is next does nothing.
 -- A call made again because its answer got lost finds its own claim.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures', 'expires')
+local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures', 'expires', 'claimed')
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return false end
 -- one whose time is over is ended by `wake`
 if expired(r[19], now) then return false end
-local fence, waited = tonumber(r[6]), r[14] or 0
+local fence, waited, claimed = tonumber(r[6]), r[14] or 0, r[20]
 if r[4] ~= ARGV[4] then
   if r[4] ~= '' and tonumber(r[5]) > now then return false end
-  fence = fence + 1
+  fence, claimed = fence + 1, now
   -- a step whose owner was lost is due again from the end of that one's lease on
   waited = now - (r[4] ~= '' and r[5] or r[13] or now)
 end
-redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5], 'waits', 0, 'waited', waited)
+redis.call('HSET', key(id, ''), 'status', 'running', 'fence', fence, 'owner', ARGV[4], 'lease', now + ARGV[5], 'waits', 0, 'waited', waited, 'claimed', claimed)
 redis.call('ZADD', 'bb:due', now + ARGV[5], id)
 here(string.match(ARGV[4], '^(.-):'), now)
 local members = {}
@@ -122,7 +122,7 @@ if tonumber(ARGV[3]) > 1 then
   for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (redis.call('HGET', key(id, ''), 'kept') + 1) .. '-0', '+')) do loose[#loose + 1] = entry[2][2] end
   saved = redis.call('LRANGE', key(id, ':saved'), 0, -1)
 end
-return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members, loose, saved, r[18] or 0}
+return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members, loose, saved, r[18] or 0, claimed}
 """
 )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from time import time
 from typing import NamedTuple
 from uuid import uuid4
@@ -170,6 +169,7 @@ class RunStore:
             loose,
             saved,
             failures,
+            at,
         ) = row
         return Claim(
             run_id=run_id,
@@ -189,6 +189,7 @@ class RunStore:
             loose=tuple(loose),
             saved=tuple(saved),
             failures=int(failures),
+            at=int(at),
             members=tuple(MemberEnd(m[0].decode(), m[1], m[2], tuple(m[3])) for m in members),
         )
 
@@ -197,13 +198,13 @@ class RunStore:
 
         process: who says so, if it can be heard on its channel (see `waking`).
         """
-        return _marks(self._renew(args=[_ms(self.lease), process, *chain.from_iterable(held)]))
+        return _marks(self._renew(args=[_ms(self.lease), process, *_flat(held)]))
 
     def release(self, held: Iterable[tuple[str, int]], process: str = "") -> None:
         """Hands steps (run id, fence) back: they are due at once, or fail where they may not run again."""
         error = RunInterrupted()
-        args = [_ms(self.kept), _failed(error), write_error(error), process]
-        self._release(args=[*args, *chain.from_iterable(held)])
+        args: list[bytes | str | int] = [_ms(self.kept), _failed(error), write_error(error), process]
+        self._release(args=[*args, *_flat(held)])
 
     def append(self, batch: Sequence[tuple[str, int, int, bytes]]) -> tuple[set[str], set[str]]:
         """Adds (run id, fence, seq, line) to logs and tells the followers: the runs lost, the runs to stop.
@@ -365,6 +366,11 @@ def _step_line(outcome: Outcome) -> bytes:
 
 def _ms(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _flat(held: Iterable[tuple[str, int]]) -> Iterator[str | int]:
+    for pair in held:
+        yield from pair
 
 
 def _flag(value: bool) -> str:
