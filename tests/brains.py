@@ -5,13 +5,14 @@ relay       a transparent brain: the client's model name is what the server at
 relay for   a name that begins with `anthropic:` is asked for in Anthropic's protocol
 stages      three flows in two stages, then one in the background
 lasting     a durable flow: a first stage, then 80 words of the server's at 20 a second
+counting    a durable flow of the pool of processes: 40 words at 20 a second
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 from bigbrain import All, Brain, Chat, FixedModel, Flow, Model, Select, Turn, agent, respond
 from bigbrain.events import Event
@@ -63,6 +64,18 @@ def think(turn: Turn, chat: Chat) -> None:
     turn.reply(str(sum(range(1000))))
 
 
+@agent(cpu=True)
+def count(turn: Turn, chat: Chat) -> None:
+    """Counts, and computes a little for each number."""
+
+    def counted() -> Iterator[str]:
+        for number in range(40):
+            time.sleep(0.05)
+            yield f"{' ' * (number > 0)}c{number + 0 * sum(range(1000))}"
+
+    turn.reply(counted())
+
+
 def hops(count: int) -> Flow:
     """A chain of `count` flows, all but the last doing nothing."""
     flow = Flow(nothing)
@@ -97,6 +110,7 @@ brain.add_flow(
 )
 brain.add_flow(hops(20), name="hops")
 brain.add_flow(Flow(think).named("think"), name="cpu")
+brain.add_flow(Flow(count).named("counting").durable() >> respond, name="counting")
 brain.add_flow(
     Flow(choose)
     >> Select(

@@ -17,8 +17,9 @@ from bigbrain.engine.scripts import HEAD
 
 _LOSE = """
 local function lose(id, attempt, lapses, now)
-  local r = redis.call('HMGET', key(id, ''), 'cursor', 'claimed')
-  local lost = {path = r[1], attempt = tonumber(attempt), result = 'lost', started = tonumber(r[2]), ended = now}
+  local r = redis.call('HMGET', key(id, ''), 'cursor', 'claimed', 'owner')
+  local process = string.match(r[3], '^(.-):') or ''
+  local lost = {path = r[1], attempt = tonumber(attempt), result = 'lost', started = tonumber(r[2]), ended = now, process = process}
   redis.call('RPUSH', key(id, ':steps'), cjson.encode(lost))
   redis.call('HSET', key(id, ''), 'owner', '', 'lapses', lapses, 'attempt', attempt + 1, 'sent', now)
   redis.call('HDEL', key(id, ''), 'mailed')

@@ -14,20 +14,22 @@ from tests.upstream import Upstream
 def main() -> int:
     """The exit status: 1 when an answer was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--blows", type=int, default=20, help="how many (about 10 s each)")
+    parser.add_argument("--blows", type=int, default=20)
+    parser.add_argument("--every", type=float, default=4.0, help="seconds between two of them")
     parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    arguments = ("up", "tests.brains", "--port", "0", "--web", "2", "--workers", "2")
+    arguments = ("up", "tests.brains", "--port", "0", "--web", "2", "--workers", str(options.workers))
     with (
         tempfile.TemporaryDirectory() as data,
         Upstream() as upstream,
-        deployed(*arguments, data=Path(data), UPSTREAM=upstream.url) as stack,
+        deployed(*arguments, data=Path(data), UPSTREAM=upstream.url, BIG_BRAIN_DRAIN="3") as stack,
     ):
-        report = storm(stack, blows=options.blows, clients=options.clients, seed=options.seed)
+        report = storm(stack, blows=options.blows, clients=options.clients, seed=options.seed, every=options.every)
     print(report.lines())
-    print(*report.wrong, sep="\n")
-    return 1 if report.wrong else 0
+    print(*report.seen.wrong, sep="\n")
+    return 1 if report.seen.wrong else 0
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ def test_a_lost_attempt_is_on_record(patient: RunStore) -> None:
 
     [lost] = patient.record("r1").steps
     started, ended = lost.pop("started"), lost.pop("ended")
-    assert lost == {"path": "0", "attempt": 1, "result": "lost"}
+    assert lost == {"path": "0", "attempt": 1, "result": "lost", "process": "p"}
     assert patient.record("r1").begun <= started <= ended
 
 

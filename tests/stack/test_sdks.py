@@ -225,7 +225,7 @@ def test_the_members_of_a_spread_group_come_together_from_several_workers(chat: 
 
 
 def test_the_models_are_listed_for_both_sdks(chat: openai.OpenAI, claude: anthropic.Anthropic) -> None:
-    names = ["relay", "stages", "lasting", "hops", "cpu", "choice", "spread"]
+    names = ["relay", "stages", "lasting", "hops", "cpu", "counting", "choice", "spread"]
     assert [model.id for model in chat.models.list()] == names
     assert [model.id for model in claude.models.list()] == names
     assert chat.models.retrieve("stages").id == claude.models.retrieve("stages").id == "stages"

@@ -1,0 +1,96 @@
+"""What is done to a deployment's processes: killed, stopped for a while, asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import redis
+
+from tests.stack.deployment import Deployment
+
+STOPPED = 7.0
+"""Seconds that a stopped process is stopped for: longer than a lease."""
+
+KINDS = {
+    "worker": 8,
+    "pool": 4,
+    "web": 2,
+    "beat": 1,
+    "redis": 1,
+    "stopped worker": 3,
+    "ended worker": 2,
+}
+"""What may be struck, and how often of so many times. The last is asked to end, as in a rolling restart."""
+
+MARKS = {"worker": " -Q io", "pool": " -Q cpu", "web": "gunicorn", "beat": " beat "}
+"""What is in the command lines of these processes."""
+
+SPARED_LAPSES = 2
+"""A step whose owner is lost three times in a row is given up, and rightly so: the third time is not ours to give."""
+
+
+@dataclass
+class Blows:
+    """What was done so far."""
+
+    given: Counter[str] = field(default_factory=Counter)
+    at: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """When a process was struck (ms since 1970, by the server's clock), and how, by its pid."""
+    waking: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def strike(self, stack: Deployment, chance: random.Random) -> None:
+        """One blow; none when there is no such process, or none that may be struck."""
+        kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
+        with stack.redis() as client:
+            try:
+                found = _found(stack, client, kind) - self._stopped()
+                seconds, micros = client.time()
+            except redis.RedisError:
+                return  # it is coming back from the last blow
+        if not found:
+            return
+        pid = chance.choice(sorted(found))
+        self.given[kind] += 1
+        self.at[pid] = (seconds * 1000 + micros // 1000, kind)
+        with suppress(ProcessLookupError):
+            if kind == "stopped worker":
+                os.kill(pid, signal.SIGSTOP)
+                self.waking.add(asyncio.create_task(_continue(pid), name=str(pid)))
+            else:
+                os.kill(pid, signal.SIGTERM if kind == "ended worker" else signal.SIGKILL)
+
+    def _stopped(self) -> set[int]:
+        return {int(task.get_name()) for task in self.waking if not task.done()}
+
+
+def _found(stack: Deployment, client: redis.Redis, kind: str) -> set[int]:
+    if kind == "redis":
+        return {client.info("server")["process_id"]}
+    found = sorted(stack.pids(MARKS.get(kind, MARKS["worker"])))
+    if kind == "web":
+        # the first is the master, whose death is the supervisor's business and not a client's
+        return set(found[1:])
+    return set(found) - _worn(client)
+
+
+def _worn(client: redis.Redis) -> Collection[int]:
+    """The processes that hold a step which must not be lost once more."""
+    worn = set()
+    for run_id in client.zrange("bb:due", 0, -1):
+        owner, lapses = client.hmget(f"bb:run:{run_id.decode()}", "owner", "lapses")
+        if owner and int(lapses or 0) >= SPARED_LAPSES:
+            worn.add(int(owner.decode().split(".")[-2]) if b"." in owner else 0)
+    return worn
+
+
+async def _continue(pid: int) -> None:
+    await asyncio.sleep(STOPPED)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
