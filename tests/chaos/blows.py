@@ -11,6 +11,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import psutil
 import redis
 
 from tests.stack.deployment import Deployment
@@ -41,7 +42,7 @@ class Blows:
     """What was done so far."""
 
     given: Counter[str] = field(default_factory=Counter)
-    at: dict[int, tuple[int, str]] = field(default_factory=dict)
+    at: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     """When a process was struck (ms since 1970, by the server's clock), and how, by its pid."""
     waking: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -58,13 +59,19 @@ class Blows:
             return
         pid = chance.choice(sorted(found))
         self.given[kind] += 1
-        self.at[pid] = (seconds * 1000 + micros // 1000, kind)
+        # what the process has begun ends with it
+        for one in (pid, *_children(pid)):
+            self.at.setdefault(one, []).append((seconds * 1000 + micros // 1000, kind))
         with suppress(ProcessLookupError):
             if kind == "stopped worker":
                 os.kill(pid, signal.SIGSTOP)
                 self.waking.add(asyncio.create_task(_continue(pid), name=str(pid)))
             else:
                 os.kill(pid, signal.SIGTERM if kind == "ended worker" else signal.SIGKILL)
+
+    def last(self, pid: int, before: int) -> tuple[int, str]:
+        """The last blow that a process got before that moment; 0 and no kind when there was none."""
+        return max((blow for blow in self.at.get(pid, ()) if blow[0] <= before), default=(0, ""))
 
     def _stopped(self) -> set[int]:
         return {int(task.get_name()) for task in self.waking if not task.done()}
@@ -88,6 +95,12 @@ def _worn(client: redis.Redis) -> Collection[int]:
         if owner and int(lapses or 0) >= SPARED_LAPSES:
             worn.add(int(owner.decode().split(".")[-2]) if b"." in owner else 0)
     return worn
+
+
+def _children(pid: int) -> list[int]:
+    with suppress(psutil.NoSuchProcess):
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    return []
 
 
 async def _continue(pid: int) -> None:

@@ -94,7 +94,7 @@ def _add_recoveries(report: Report, client: redis.Redis, steps: Sequence[dict[st
         if step["result"] != "lost":
             continue
         pid = int(str(step["process"]).split(".")[-2]) if step["process"] else 0
-        at, kind = report.blows.at.get(pid, (0, ""))
+        at, kind = report.blows.last(pid, int(str(step["ended"])))
         started = begun.get((step["path"], int(str(step["attempt"])) + 1))
         if not kind:
             report.unstruck += 1
