@@ -234,9 +234,6 @@ class Program:
         step.scope.check()
         if answer is not None and isinstance(answer.emit, Continuing):
             answer.emit.end()
-            if answer.emit.diverged:
-                # the client has an error by now: what follows is not told it any more
-                step = replace(step, state=replace_struct(step.state, answered=True))
         return self._go_on(step, plan, played, answer, spent=performer.spent, reached=barriers.reached)
 
     def _go_on(
@@ -321,7 +318,7 @@ def _emit(step: OpenStep) -> Callable[[Event], None]:
     """Where what is told live goes; a later attempt goes on where the client is."""
     if not step.claim.loose:
         return step.tape.write
-    return Continuing.of(step.tape.write, step.claim.loose, step.state.given.parts)
+    return Continuing.of(step.tape.write, step.claim.loose, step.state.given.parts, step.tape.rewind)
 
 
 def _live(step: OpenStep, plan: Plan) -> Answer | None:

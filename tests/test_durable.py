@@ -10,10 +10,11 @@ import pytest
 
 from bigbrain import Brain, Chat, Flow, Turn, WiringError, agent, respond, tool
 from bigbrain.agents import Agent
+from bigbrain.engine.store import is_mark
 from bigbrain.errors import ModelBroke
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, checked, collect, replay
 from bigbrain.flows import All, Group, One, Select
-from bigbrain.messages import Response, Text, ToolCall, Usage
+from bigbrain.messages import Request, Response, Text, ToolCall, Usage, user
 from bigbrain.resuming import Continuing
 from bigbrain.testing import Client, Says, ScriptedModel
 
@@ -75,22 +76,93 @@ def test_what_was_delivered_before_is_not_delivered_again(counting: Counting) ->
     list(checked(answer.events))
 
 
-def test_an_answer_that_comes_out_otherwise_ends_with_an_error_and_the_run_goes_on() -> None:
-    texts = iter(["first try", "second try"])
+def moody(*texts: str) -> Agent:
+    """An agent that says something else each time."""
+    left = iter(texts)
 
     @agent
-    def moody(turn: Turn, chat: Chat) -> None:
-        turn.reply(next(texts))
+    def says_next(turn: Turn, chat: Chat) -> None:
+        turn.reply(next(left))
 
-    with Client(Brain("b", durable(moody) >> respond >> Flow(Counting().says("after")))) as client:
+    return says_next
+
+
+def test_an_answer_that_comes_out_otherwise_ends_with_an_error_and_the_run_goes_on() -> None:
+    flow = durable(moody("first try", "second try")) >> respond >> Flow(Counting().says("after"))
+    with Client(Brain("b", flow)) as client:
         client.crash_at("0", done=True)
-        answer = client.ask("go")
-        record = client.record(answer.run_id)
+        answer = client.ask("go", run_id="r")
+        record = client.record("r")
+        again = client.ask("go", run_id="r")
 
     assert answer.failed is not None
     assert (answer.failed.code, answer.failed.retryable) == ("run_interrupted", True)
     assert answer.text in ("", "first try")
     assert record.status == "done"
+    # the same request under the same id has the whole answer of the run that went on
+    assert (again.failed, again.text) == (None, "second try")
+
+
+def test_what_comes_after_an_answer_that_came_out_otherwise_is_told_as_well() -> None:
+    first = durable(Counting().says("one")) >> respond
+    flow = first >> Flow(moody("two", "2")).named("y").durable() >> respond >> Flow(Counting().says("three")) >> respond
+    with Client(Brain("b", flow)) as client:
+        client.crash_at("2", done=True)
+        answer = client.ask("go", run_id="r")
+        again = client.ask("go", run_id="r")
+        third = client.ask("go", run_id="r")
+
+    assert answer.failed is not None
+    assert again.text == "one\n\n2\n\nthree"
+    list(checked(again.events))
+    assert third.text == again.text
+
+
+def test_an_answer_that_comes_out_otherwise_twice_is_the_last_one() -> None:
+    with Client(Brain("b", durable(moody("a", "b", "c")) >> respond)) as client:
+        client.crash_at("0", done=True, times=2)
+        answer = client.ask("go", run_id="r")
+        client.record("r")
+        again = client.ask("go", run_id="r")
+
+    assert answer.failed is not None
+    assert again.text == "c"
+
+
+@pytest.mark.parametrize(("before_mark", "told"), [(None, Opened), (1, Failed), (0, Opened)])
+def test_whoever_has_a_part_that_was_taken_back_hears_so_wherever_it_goes_on(
+    before_mark: int | None, told: type[Event]
+) -> None:
+    with Client(Brain("b", durable(moody("first try", "second try")) >> respond)) as client:
+        client.crash_at("0", done=True)
+        client.ask("go", run_id="r")
+        client.record("r")
+        log = client.reception.runs.store.client.xrange("bb:run:r:log")
+        [mark] = [int(id.decode().split("-")[0]) for id, fields in log if is_mark(fields[b"e"])]
+        # entry 1 opens the log and stays
+        with client.reception.hub.follow("r", 1 if before_mark is None else mark - before_mark) as follower:
+            follower.post("again")
+            events = follower.read(5)
+
+    assert isinstance(events[0], told)
+    assert follower.over
+
+
+def test_a_client_that_has_nothing_yet_gets_the_answer_that_came_out_otherwise() -> None:
+    with Client(Brain("b", durable(moody("first try", "second try")) >> respond)) as client:
+        client.crash_at("0", done=True)
+        asked = Request(messages=(user("go"),))
+        with client.reception.receive(asked, "r", 0.0) as (started, follower, _):
+            follower.whole = True
+            events = [started]
+            while not follower.over:
+                told = follower.read(10)
+                if follower.anew:
+                    follower.anew = False
+                    del events[1:]
+                events += told
+
+    assert collect(events).text == "second try"
 
 
 def test_a_flow_that_is_not_durable_is_not_run_again(counting: Counting) -> None:
@@ -347,13 +419,17 @@ def test_a_durability_that_cannot_be_meant_is_refused(wrong: dict[str, float]) -
 # Going on where the client is
 
 
-def continued(told: list[Event], again: list[Event]) -> tuple[list[Event], bool]:
+def continued(told: list[Event], again: list[Event]) -> tuple[list[Event], int]:
+    """What is emitted of a new attempt, and how often what was told before was taken back."""
     emitted: list[Event] = []
-    continuing = Continuing(emitted.append, told, 0)
+    taken: list[int] = []
+    continuing = Continuing(emitted.append, told, 0, lambda: taken.append(len(emitted)))
     for event in again:
         continuing(event)
     continuing.end()
-    return emitted, continuing.diverged
+    assert taken in ([], [0])
+    assert continuing.anew == bool(taken)
+    return emitted, len(taken)
 
 
 def cut_everywhere(events: list[Event]) -> Generator[tuple[list[Event], list[Event]]]:
@@ -373,9 +449,9 @@ PIECES = [
 @pytest.mark.parametrize("again", [PARTS, PIECES])
 def test_wherever_the_first_attempt_was_cut_the_client_gets_the_whole_once(again: list[Event]) -> None:
     for told, _ in cut_everywhere(PIECES):
-        emitted, diverged = continued(told, again)
+        emitted, taken_back = continued(told, again)
 
-        assert not diverged
+        assert not taken_back
         assert collect([*told, *emitted]).parts == WHOLE.parts
         list(checked([*[*replay(Response("r"))][:1], *told, *emitted, Finished("end")]))
 
@@ -389,12 +465,11 @@ def test_wherever_the_first_attempt_was_cut_the_client_gets_the_whole_once(again
         [],
     ],
 )
-def test_whatever_comes_out_otherwise_is_an_error_at_once_and_nothing_after_it(again: list[Event]) -> None:
-    emitted, diverged = continued([Opened(0, Text()), Delta(0, "one t")], again)
+def test_whatever_comes_out_otherwise_is_told_whole_in_place_of_what_was_told(again: list[Event]) -> None:
+    emitted, taken_back = continued([Opened(0, Text()), Delta(0, "one t")], again)
 
-    assert diverged
-    assert isinstance(emitted[-1], Failed)
-    assert sum(isinstance(event, Failed) for event in emitted) == 1
+    assert taken_back
+    assert emitted == again
 
 
 # What is kept, and in which version

@@ -117,7 +117,9 @@ class Endpoints:
                     trail = Trail(self._tracers, run=who.key, flow=self._reception.flow_of(asked))
                     # a worker may have begun by now, and nothing of a run comes before its start
                     trail.tell_of(now, "run.start", model=asked.model[:NAME_MAX], stream=asked.stream)
-                relay = Relay(begun.follower, client, self._heartbeat, saw, free=begun.how == "replayed")
+                relay = Relay(
+                    begun.follower, client, self._heartbeat, saw, free=begun.how == "replayed", whole=not asked.stream
+                )
                 yield replace(begun.started, id=who.id), relay
         finally:
             if client.left:
@@ -139,7 +141,7 @@ class Endpoints:
         events: list[Event] = [started]
         until = time.monotonic() + BEATS * self._heartbeat
         while not relay.over:
-            events += relay.read()
+            relay.gather(events)
             if relay.left:
                 return _write_nobody()
             if time.monotonic() >= until and not relay.over:

@@ -59,7 +59,7 @@ class Patient:
         """The document when it is there, else a blank after a heartbeat."""
         until = time.monotonic() + self._heartbeat
         while not self._relay.over and time.monotonic() < until:
-            self._events += self._relay.read()
+            self._relay.gather(self._events)
             if self._relay.left:
                 self.close()
                 raise StopIteration

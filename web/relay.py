@@ -76,10 +76,11 @@ class Relay:
         saw: Callable[[Sequence[Event]], None] = lambda _: None,
         *,
         free: bool = False,
+        whole: bool = False,
     ) -> None:
         """silence: seconds after which a `read` returns without an event. saw: told of what is read, if anything is.
 
-        free: the answer cost nothing this time, and says so.
+        free: the answer cost nothing this time, and says so. whole: the client gets it in one piece, so it may begin anew.
         """
         self.run_id = follower.run_id
         self._silence = silence
@@ -89,6 +90,7 @@ class Relay:
         self._client = client
         self._saw = saw
         self._free = free
+        follower.whole = whole
         client.nudge = follower.nudge
 
     @property
@@ -104,6 +106,14 @@ class Relay:
         if events:
             self._saw(events)
         return events
+
+    def gather(self, events: list[Event]) -> None:
+        """As `read`, added to `events`, of which all but the first are taken back when the answer begins anew."""
+        told = self.read()
+        if self._follower.anew:
+            self._follower.anew = False
+            del events[1:]
+        events += told
 
     def read_entries(self) -> list[Entry]:
         """As `read`, with the events in the entries of the log that hold them, and nobody told of them."""

@@ -8,6 +8,9 @@ Pub/sub forgets: a connection that was cut, or a reader that was too slow, leave
 gap in the numbers of the log. A follower that sees one, that hears of a new
 subscription, or that has heard nothing for some seconds reads the log again. So
 every event arrives exactly once and in order, whatever becomes of the connection.
+
+What a step told before its worker was lost may be taken back, when the next attempt tells something else. A follower
+that has given some of it on ends with an error; one that has `whole` set begins anew.
 """
 
 from __future__ import annotations
@@ -23,14 +26,17 @@ from uuid import uuid4
 
 import redis
 
-from bigbrain.engine.store import RunStore, subscribed
-from bigbrain.errors import RunExpired
+from bigbrain.engine.store import RunStore, is_mark, kept_before, subscribed
+from bigbrain.errors import RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, read_events
 
 logger = logging.getLogger(__name__)
 
 SILENCE = 5.0
 """Seconds without news after which a follower reads the log: each costs one round trip."""
+
+BEGINNING = 1
+"""The entry that opens each log: what is known of a run before anything is told."""
 
 Entry: TypeAlias = tuple[int, list[Event]]
 """An entry of a run's log: its number and its events."""
@@ -49,6 +55,10 @@ class Follower:
         self._mail: SimpleQueue[_Mail] = SimpleQueue()
         self._heard = time.monotonic()
         self._over = False
+        self.whole = False
+        """Whether the reader has given nothing on yet, so that the answer may begin anew."""
+        self.anew = False
+        """Whether it did: what was read before no longer counts. For the reader to unset."""
 
     def post(self, mail: _Mail) -> None:
         """Hands over news, from any thread."""
@@ -91,8 +101,10 @@ class Follower:
             return []
         if seq > self.seq + 1:
             return self._catch_up()
-        self.seq = seq
         self._heard = time.monotonic()
+        if is_mark(line):
+            return self._taken_back(seq, line)
+        self.seq = seq
         return [(seq, self._read(line))]
 
     def catch_up(self) -> list[Event]:
@@ -111,11 +123,30 @@ class Follower:
         status, lines = found
         entries: list[Entry] = []
         for seq, line in lines:
+            if is_mark(line):
+                entries += self._taken_back(seq, line)
+                if self._over or self.anew:
+                    return entries
+                continue
             self.seq = seq
             entries.append((seq, self._read(line)))
         # a reader that had the end already, and says so in its `seq`, will not get another one
         self._over = self._over or status not in ("queued", "running")
         return entries
+
+    def _taken_back(self, seq: int, mark: bytes) -> list[Entry]:
+        """What it means for this reader that entries before a mark are gone."""
+        kept = kept_before(mark)
+        if self.seq <= kept:
+            self.seq = seq
+            return []
+        if self.whole:
+            self.seq, self.anew = BEGINNING, True
+            self.post("again")
+            return []
+        self.seq, self._over = seq, True
+        # whoever goes on from here elsewhere goes on from what still counts
+        return [(kept, [Failed.of(RunInterrupted())])]
 
     def _read(self, line: bytes) -> list[Event]:
         events = read_events(line)

@@ -60,7 +60,14 @@ class Engine:
         scope = Scope()
         if claim.stopped:
             scope.cancel(RunCancelled())
-        tape = self.writer.open(run_id, claim.fence, seq=claim.seq, scope=scope, save=partial(self._save, claim, scope))
+        tape = self.writer.open(
+            run_id,
+            claim.fence,
+            seq=claim.seq,
+            scope=scope,
+            save=partial(self._save, claim, scope),
+            rewind=partial(self._rewind, claim, scope),
+        )
         with self.leases.hold(claim, scope):
             outcome = self.acts.run(claim, tape, scope)
             if isinstance(scope.error, RunInterrupted) or not self._commit(claim, tape, outcome):
@@ -69,7 +76,14 @@ class Engine:
         return self._goes_on(claim, outcome)
 
     def _save(self, claim: Claim, scope: Scope, line: bytes) -> None:
-        if not self.store.save(claim, line):
+        self._ours(self.store.save(claim, line), scope)
+
+    def _rewind(self, claim: Claim, scope: Scope, seq: int) -> None:
+        self._ours(self.store.rewind(claim, seq), scope)
+
+    @staticmethod
+    def _ours(still: bool, scope: Scope) -> None:
+        if not still:
             scope.cancel(RunInterrupted("the lease of this step was lost"))
         scope.check()
 

@@ -42,6 +42,12 @@ local function log(id, seq, line)
   redis.call('XADD', key(id, ':log'), seq .. '-0', 'e', line)
   redis.call('HSET', key(id, ''), 'seq', seq)
 end
+local function take_back(id, kept, seq)
+  for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (kept + 1) .. '-0', '+')) do redis.call('XDEL', key(id, ':log'), entry[1]) end
+  local mark = '{"kept":' .. kept .. '}'
+  log(id, seq, mark)
+  tell(id, seq, mark)
+end
 local function close(id, status, now, ttl)
   redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
   redis.call('ZREM', 'bb:due', id)
@@ -228,14 +234,26 @@ return 1
 """
 )
 
+REWIND = (
+    HEAD
+    + """
+-- ARGV: id, fence, seq.  What the step told so far is taken back; whoever has some of it hears so from the mark in its place.
+local id = ARGV[1]
+local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'seq', 'kept')
+if r[1] ~= ARGV[2] or r[2] == '' then return 0 end
+if tonumber(r[3]) < tonumber(ARGV[3]) then take_back(id, r[4], ARGV[3]) end
+return 1
+"""
+)
+
 RETRY = (
     HEAD
     + """
 -- ARGV: id, ttl ms.  A run that failed or was stopped goes on from its last commit; what was told since is taken back.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'kept', 'attempt')
+local r = redis.call('HMGET', key(id, ''), 'status', 'kept', 'attempt', 'seq')
 if r[1] ~= 'failed' and r[1] ~= 'cancelled' then return 0 end
-for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (r[2] + 1) .. '-0', '+')) do redis.call('XDEL', key(id, ':log'), entry[1]) end
+take_back(id, r[2], r[4] + 1)
 redis.call('HDEL', key(id, ''), 'error', 'stop', 'ended', 'failures', 'spread', 'awaited')
 redis.call('HSET', key(id, ''), 'status', 'running', 'owner', '', 'attempt', r[3] + 1, 'lapses', 0, 'ready', 1, 'sent', now)
 for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ARGV[2]) end

@@ -73,6 +73,17 @@ def write_error(error: BrainError) -> bytes:
     return msgspec.json.encode({"code": error.code, "message": error.public, "detail": detail[:4000]})
 
 
+def is_mark(line: bytes) -> bool:
+    """Whether a line of a log is no events but the mark of others that were taken back; see `kept_before`."""
+    return line.startswith(b"{")
+
+
+def kept_before(mark: bytes) -> int:
+    """The last entry before a mark that was not taken back."""
+    kept: int = msgspec.json.decode(mark)["kept"]
+    return kept
+
+
 class Load(NamedTuple):
     """How much is there: runs that are not over, those that are due, messages in each queue."""
 
@@ -105,6 +116,7 @@ class RunStore:
         self._commit = client.register_script(scripts.COMMIT)
         self._spread = client.register_script(scripts.SPREAD)
         self._save = client.register_script(scripts.SAVE)
+        self._rewind = client.register_script(scripts.REWIND)
         self._later = client.register_script(scripts.LATER)
         self._retry = client.register_script(scripts.RETRY)
         self._finish = client.register_script(scripts.FINISH)
@@ -186,7 +198,7 @@ class RunStore:
             waited=int(waited),
             lapses=int(lapses),
             parent=parent.decode(),
-            loose=tuple(loose),
+            loose=tuple(line for line in loose if not is_mark(line)),
             saved=tuple(saved),
             failures=int(failures),
             at=int(at),
@@ -228,6 +240,10 @@ class RunStore:
     def save(self, claim: Claim, line: bytes) -> bool:
         """Puts by what a step that is not over must not do twice; False when the step is no longer ours."""
         return bool(self._save(args=[claim.run_id, claim.fence, line, _ms(LONGEST)]))
+
+    def rewind(self, claim: Claim, seq: int) -> bool:
+        """Takes back what a step told since the last commit, entry `seq` being the mark of it; False when it is not ours."""
+        return bool(self._rewind(args=[claim.run_id, claim.fence, seq]))
 
     def later(self, claim: Claim, outcome: Outcome) -> bool:
         """Has a failed step run anew after a while; False when it is no longer ours."""

@@ -33,7 +33,15 @@ class Tape:
     """The log of one claimed step, to be written to."""
 
     def __init__(
-        self, writer: LogWriter, run_id: str, fence: int, *, seq: int, scope: Scope, save: Callable[[bytes], None]
+        self,
+        writer: LogWriter,
+        run_id: str,
+        fence: int,
+        *,
+        seq: int,
+        scope: Scope,
+        save: Callable[[bytes], None],
+        rewind: Callable[[int], None],
     ) -> None:
         self.run_id = run_id
         self.fence = fence
@@ -41,6 +49,7 @@ class Tape:
         self.scope = scope
         self._writer = writer
         self._save = save
+        self._rewind = rewind
 
     def save(self, line: bytes) -> None:
         """Puts by what a later attempt of this step must not do again; returns once it would survive this process.
@@ -48,6 +57,14 @@ class Tape:
         Raises what the scope was cancelled with, as it is when the step is no longer ours.
         """
         self._save(line)
+
+    def rewind(self) -> None:
+        """Takes back what earlier attempts of this step told; nothing may have been written before.
+
+        Raises what the scope was cancelled with, as it is when the step is no longer ours.
+        """
+        self._rewind(self.seq + 1)
+        self.seq += 1
 
     def write(self, event: Event) -> None:
         """Puts an event on its way.
@@ -76,10 +93,21 @@ class LogWriter:
         self._thread.start()
 
     def open(
-        self, run_id: str, fence: int, *, seq: int, scope: Scope, save: Callable[[bytes], None] = lambda _: None
+        self,
+        run_id: str,
+        fence: int,
+        *,
+        seq: int,
+        scope: Scope,
+        save: Callable[[bytes], None] = lambda _: None,
+        rewind: Callable[[int], None] = lambda _: None,
     ) -> Tape:
-        """A tape for a claimed step whose log ends with entry `seq`; `save` puts a line by for later attempts."""
-        return Tape(self, run_id, fence, seq=seq, scope=scope, save=save)
+        """A tape for a claimed step whose log ends with entry `seq`.
+
+        save: puts a line by for later attempts. rewind: takes back what was told since the last commit, and leaves
+        a mark as the entry of that number.
+        """
+        return Tape(self, run_id, fence, seq=seq, scope=scope, save=save, rewind=rewind)
 
     def put(self, tape: Tape, event: Event) -> None:
         """Has an event of a tape written; waits while too many of it are pending."""
