@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from bigbrain.budgets import Spent
 from bigbrain.engine.records import END, RunRecord
-from bigbrain.errors import RunError, RunInterrupted
 from bigbrain.messages import Usage
 from bigbrain.savepoints import Bill, read_bills
 from bigbrain.states import RunState
@@ -73,6 +72,8 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those of them of which something is known."""
     members: int = 0
     """How many runs of their own the members of its spread group were."""
+    process: str = ""
+    """Whose it was, of an attempt that was lost: machine, number of the process, and what no other has."""
     ended: int = 0
     """When it was committed; Redis puts it in."""
 
@@ -115,14 +116,14 @@ class Attempt(msgspec.Struct, frozen=True):
 def attempts_of(record: RunRecord) -> list[Attempt]:
     """All attempts of a run's steps, in the order in which they ended; the one under way comes last."""
     bills = read_bills(record.saved)
-    out: list[Attempt] = []
     done = [msgspec.convert(step, Done) for step in record.steps]
+    known = {(one.path, lost.attempt): lost.spent for one in done for lost in one.lost}
+    known |= {(record.cursor, number): bill.own for number, bill in bills.items()}
+    out = [_billed(_ended(one), known) for one in done]
+    if out and out[-1].result == "lost" and record.status == "failed":
+        # the one that the run was given up for
+        out[-1] = replace(out[-1], error=_fault(record))
     listed = {(one.path, one.attempt) for one in done}
-    for one in done:
-        if one.lapses or one.lost:
-            known = {lost.attempt: lost.spent for lost in one.lost}
-            out += _lost(one.path, one.attempt, one.lapses, known, listed)
-        out.append(_ended(one))
     return [*out, *_under_way(record, bills, listed)]
 
 
@@ -165,34 +166,26 @@ def _ended(one: Done) -> Attempt:
     )
 
 
-def _lost(
-    path: str, until: int, lapses: int, known: dict[int, Spent], listed: set[tuple[str, int]]
-) -> Iterator[Attempt]:
-    """The attempts before `until` that were lost."""
-    missing = [number for number in range(1, until) if (path, number) not in listed]
-    # a group that waited for its members has attempts that are nobody's loss
-    lost = missing if len(missing) == lapses else [number for number in missing if number in known]
-    for number in lost:
-        spent = known.get(number, Spent())
-        listed.add((path, number))
-        yield Attempt(path, number, "lost", usage=spent.usage, calls=spent.calls)
+def _billed(one: Attempt, known: dict[tuple[str, int], Spent]) -> Attempt:
+    """An attempt with what is known of its cost, if it was lost: it could not tell itself."""
+    spent = known.get((one.path, one.attempt), Spent())
+    return replace(one, usage=spent.usage, calls=spent.calls) if one.result == "lost" else one
 
 
 def _under_way(record: RunRecord, bills: dict[int, Bill], listed: set[tuple[str, int]]) -> Iterator[Attempt]:
-    """The attempts of the step that is next: those that were lost, and the one that is under way or ended the run."""
+    """The attempt of the step that is next, if it is not listed: it is under way, or nobody was left to list it."""
     path, attempt = record.cursor, record.attempt
     if path == END or (path, attempt) in listed:
         return
-    known = {number: bill.own for number, bill in bills.items()}
-    yield from _lost(path, attempt, record.lapses, known, listed)
-    spent = known.get(attempt, Spent())
+    spent = bills[attempt].own if attempt in bills else Spent()
     now = Attempt(path, attempt, "", usage=spent.usage, calls=spent.calls)
     if record.status not in OVER:
         begun = record.sent + record.waited if record.claimed else None
         result = "running" if record.claimed else "queued"
         yield replace(now, result=result, begun=begun, waited=record.waited if record.claimed else None)
-    elif record.status == "failed" and isinstance(record.error, dict):
-        # nobody was left to put this attempt on the list
-        fault = msgspec.convert(record.error, Fault)
-        result = "lost" if fault.code in (RunInterrupted.code, RunError.code) else fault.code
-        yield replace(now, result=result, ended=record.ended, error=fault)
+    elif record.status == "failed" and (fault := _fault(record)) is not None:
+        yield replace(now, result=fault.code, ended=record.ended, error=fault)
+
+
+def _fault(record: RunRecord) -> Fault | None:
+    return msgspec.convert(record.error, Fault) if isinstance(record.error, dict) else None

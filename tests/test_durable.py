@@ -10,7 +10,7 @@ import pytest
 
 from bigbrain import Brain, Chat, Flow, Turn, WiringError, agent, respond, tool
 from bigbrain.agents import Agent
-from bigbrain.engine.store import is_mark
+from bigbrain.engine.marks import is_mark
 from bigbrain.errors import ModelBroke
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, checked, collect, replay
 from bigbrain.flows import All, Group, One, Select

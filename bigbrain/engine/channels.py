@@ -26,7 +26,8 @@ from uuid import uuid4
 
 import redis
 
-from bigbrain.engine.store import RunStore, is_mark, kept_before, subscribed
+from bigbrain.engine.marks import is_mark, kept_before
+from bigbrain.engine.store import RunStore, subscribed
 from bigbrain.errors import RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, read_events
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -191,3 +191,19 @@ class Unfinished(msgspec.Struct, frozen=True):
     patient: bool
     state: bytes
     """The program's own."""
+
+
+class Load(NamedTuple):
+    """How much is there: runs that are not over, those that are due, messages in each queue."""
+
+    open: int
+    due: int
+    queues: tuple[int, ...]
+
+
+class Woken(NamedTuple):
+    """What `wake` found: (run id, flow, path, attempt) of each step that must be sent once more, and the seconds
+    after which the next may be due, a second at most."""
+
+    steps: tuple[tuple[str, str, str, int], ...]
+    pause: float

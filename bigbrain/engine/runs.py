@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bigbrain.engine.plan import Step
-from bigbrain.engine.records import END, NewRun
+from bigbrain.engine.records import END, NewRun, Woken
 from bigbrain.engine.schedules import ScheduleStore
 from bigbrain.engine.store import RunStore
-from bigbrain.engine.store import RunStore, Woken
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from time import time
-from typing import NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -19,7 +18,8 @@ from redis.client import PubSub
 from redis.retry import Retry
 
 from bigbrain.engine import looking, scripts, waking
-from bigbrain.engine.records import END, Claim, MemberEnd, NewRun, Outcome, RunRecord
+from bigbrain.engine.marks import is_mark
+from bigbrain.engine.records import END, Claim, Load, MemberEnd, NewRun, Outcome, RunRecord, Woken
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
 
@@ -71,33 +71,6 @@ def write_error(error: BrainError) -> bytes:
     """An error as a run's record keeps it: with the internal text that no client sees."""
     detail = f"{error}" if error.__cause__ is None else f"{error}: {type(error.__cause__).__name__}: {error.__cause__}"
     return msgspec.json.encode({"code": error.code, "message": error.public, "detail": detail[:4000]})
-
-
-def is_mark(line: bytes) -> bool:
-    """Whether a line of a log is no events but the mark of others that were taken back; see `kept_before`."""
-    return line.startswith(b"{")
-
-
-def kept_before(mark: bytes) -> int:
-    """The last entry before a mark that was not taken back."""
-    kept: int = msgspec.json.decode(mark)["kept"]
-    return kept
-
-
-class Load(NamedTuple):
-    """How much is there: runs that are not over, those that are due, messages in each queue."""
-
-    open: int
-    due: int
-    queues: tuple[int, ...]
-
-
-class Woken(NamedTuple):
-    """What `wake` found: (run id, flow, path, attempt) of each step that must be sent once more, and the seconds
-    after which the next may be due, a second at most."""
-
-    steps: tuple[tuple[str, str, str, int], ...]
-    pause: float
 
 
 class RunStore:

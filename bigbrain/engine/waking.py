@@ -16,11 +16,14 @@ from __future__ import annotations
 from bigbrain.engine.scripts import HEAD
 
 _LOSE = """
-local function lose(id, attempt, lapses, now)
+local function list_lost(id, attempt, now)
   local r = redis.call('HMGET', key(id, ''), 'cursor', 'claimed', 'owner')
   local process = string.match(r[3], '^(.-):') or ''
-  local lost = {path = r[1], attempt = tonumber(attempt), result = 'lost', started = tonumber(r[2]), ended = now, process = process}
+  local lost = {path = r[1], attempt = tonumber(attempt), result = 'lost', took = now - r[2], ended = now, process = process}
   redis.call('RPUSH', key(id, ':steps'), cjson.encode(lost))
+end
+local function lose(id, attempt, lapses, now)
+  list_lost(id, attempt, now)
   redis.call('HSET', key(id, ''), 'owner', '', 'lapses', lapses, 'attempt', attempt + 1, 'sent', now)
   redis.call('HDEL', key(id, ''), 'mailed')
 end
@@ -67,7 +70,9 @@ for i = 5, #ARGV, 2 do
   local id = ARGV[i]
   local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'durable', 'attempt', 'lapses')
   if r[1] == ARGV[i + 1] and r[2] ~= '' then
-    if r[3] ~= '1' then fail(id, ARGV[2], ARGV[3], now, ARGV[1])
+    if r[3] ~= '1' then
+      list_lost(id, r[4], now)
+      fail(id, ARGV[2], ARGV[3], now, ARGV[1])
     else
       lose(id, r[4], r[5], now)
       redis.call('HSET', key(id, ''), 'ready', 1)
@@ -139,6 +144,10 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
     redis.call('ZADD', 'bb:due', now + GRACE, id)
     for _, value in ipairs({id, r[6], r[4], tostring(attempt)}) do out[#out + 1] = value end
   end
+  local function give_up(line, error)
+    list_lost(id, r[5], now)
+    fail(id, line, error, now, KEPT)
+  end
   if not r[1] then redis.call('ZREM', 'bb:due', id)
   elseif expired(r[7], now) then fail(id, ARGV[8], ARGV[9], now, KEPT)
   elseif r[1] == '' then
@@ -147,8 +156,8 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
     -- messages of several senders may change places by a little; that one still waits is believed for a while only
     if ready == 1 or waiting == 0 or tonumber(r[8] or r[9]) + 500 < oldest or waits % 10 == 0 then send(r[5])
     else redis.call('ZADD', 'bb:due', now + GRACE, id) end
-  elseif r[2] ~= '1' then fail(id, ARGV[4], ARGV[5], now, KEPT)
-  elseif r[3] + 1 >= tonumber(ARGV[3]) then fail(id, ARGV[6], ARGV[7], now, KEPT)
+  elseif r[2] ~= '1' then give_up(ARGV[4], ARGV[5])
+  elseif r[3] + 1 >= tonumber(ARGV[3]) then give_up(ARGV[6], ARGV[7])
   else
     lose(id, r[5], r[3] + 1, now)
     send(r[5] + 1)

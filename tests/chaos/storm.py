@@ -89,7 +89,7 @@ def storm(stack: Deployment, *, blows: int, clients: int, seed: int, every: floa
 
 
 def _add_recoveries(report: Report, client: redis.Redis, steps: Sequence[dict[str, object]]) -> None:
-    begun = {(step["path"], step["attempt"]): step["started"] for step in steps}
+    begun = {(step["path"], step["attempt"]): int(str(step["ended"])) - int(str(step["took"])) for step in steps}
     for step in steps:
         if step["result"] != "lost":
             continue
@@ -99,4 +99,4 @@ def _add_recoveries(report: Report, client: redis.Redis, steps: Sequence[dict[st
         if not kind:
             report.unstruck += 1
         elif started is not None:
-            report.recoveries.setdefault(kind, []).append((int(str(started)) - at) / 1000)
+            report.recoveries.setdefault(kind, []).append((started - at) / 1000)
