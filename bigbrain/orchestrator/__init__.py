@@ -15,6 +15,8 @@ from __future__ import annotations
 from bigbrain.orchestrator.agents import Agent as Agent
 from bigbrain.orchestrator.agents import resolve_agent_path as resolve_agent_path
 from bigbrain.orchestrator.backends import Backend as Backend
+from bigbrain.orchestrator.backends import Conversation as Conversation
+from bigbrain.orchestrator.backends import Said as Said
 from bigbrain.orchestrator.cancellation import Cancellation as Cancellation
 from bigbrain.orchestrator.converting import from_agent as from_agent
 from bigbrain.orchestrator.converting import from_tool as from_tool

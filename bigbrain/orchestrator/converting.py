@@ -23,6 +23,7 @@ from bigbrain.run import NoRounds, Run
 from bigbrain.schemas import Shape
 from bigbrain.schemas.kinds import Defs, Faults, Place
 from bigbrain.settings import Settings
+from bigbrain.tools import TIMEOUT
 from bigbrain.turns import Turn
 
 GIVES = "Gives: "
@@ -64,11 +65,12 @@ def from_agent(
     tag: str = "",
     output: str = "Its answer.",
     model: Askable | None = None,
+    timeout: float = TIMEOUT,
 ) -> Tool:
     """An agent of a brain, or an orchestrator, as a tool: it is asked a text, and what it replies is the result.
 
-    tag: by default the agent's name. model: what it asks, unless it names a model of its own. What it spends is
-    spent by the task, which stops it too. It sees nothing of the task but the text that it is asked.
+    tag: by default the agent's name. model: what it asks, unless it names a model of its own. timeout: seconds for one
+    call, all that it asks included. What it spends is spent by the task, which stops it too. It sees nothing of the task but the text that it is asked.
     Raises `WiringError` when it has no model and cannot do without one.
     """
     acting = agent if isinstance(agent, agents.Agent) else agent.as_agent()
@@ -79,7 +81,9 @@ def from_agent(
     if found is None and (acting.plain or acting.needs_model):
         raise WiringError(f"agent `{acting.name}` has no model: give it one, or `from_agent(…, model=…)`")
     asked = _BrainAgent(acting, found, tag or acting.name)
-    return Tool(asked.tag, description, "What it is asked, as one text.", output, asked, call_within=asked.within)
+    return Tool(
+        asked.tag, description, "What it is asked, as one text.", output, asked, timeout, call_within=asked.within
+    )
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,14 @@ class Tool:
             raise ToolError(
                 f"the input of `{self.tag}` lacks {', '.join(f'`{name}`' for name in missing)}; it takes {_names(fields)}"
             )
-        return {one.name: given[one.name] for one in fields if one.name in given}
+        return {
+            one.name: given[one.name] for one in fields if given.get(one.name) is not None or _may_be_null(one, given)
+        }
+
+
+def _may_be_null(field: Field, given: Mapping[str, JSON]) -> bool:
+    """Whether `null` was given for a field whose own schema says what it means; elsewhere it counts as missing."""
+    return bool(field.schema) and field.name in given
 
 
 def _text(tag: str, given: JSON) -> str:

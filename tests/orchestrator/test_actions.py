@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bigbrain.errors import SchemaError
 from bigbrain.orchestrator.actions import Plan, read_reply
@@ -64,7 +68,39 @@ def test_a_reply_that_is_too_long_is_not_searched() -> None:
         read_reply(" " * 1_000_001)
 
 
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(["}", "{", '"', "\\", "```", "//"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
 class TestExtractJson:
+    @settings(max_examples=25, deadline=None)
+    @given(st.dictionaries(st.text(max_size=5), anything, max_size=4), st.booleans(), st.sampled_from([None, 2]))
+    def test_any_object_is_found_as_it_is_wherever_it_stands(
+        self, value: dict[str, Any], ascii_only: bool, indent: int | None
+    ) -> None:
+        action = {**value, "action": "call"}
+        text = json.dumps(action, ensure_ascii=ascii_only, indent=indent)
+
+        for around in (
+            "%s",
+            "```json\n%s\n```",
+            "Use {x}, or {}: %s Done.",
+            "\ufeff%s",
+            "~~~\n%s",
+            '{"a": 1} %s {"b": 2}',
+        ):
+            assert extract_json(around.replace("%s", text)) == action
+        for cut in range(1, len(text), 3):
+            with pytest.raises(SchemaError):
+                extract_json(text[:cut])
+
     def test_an_action_goes_before_other_objects(self) -> None:
         assert extract_json(f'First {{"a": 1}}, then {OK_TEXT}')["answer"] == "ok"
 

@@ -173,7 +173,8 @@ class TestFromAnAgent:
 
         assert result.tool_traces[0].result == "Roses are red."
         assert [message.text for message in verses.last.messages] == ["You are a poet.", "about roses"]
-        assert (one.tag, one.description) == ("poet", "Writes verses.")
+        assert (one.tag, one.description, one.timeout) == ("poet", "Writes verses.", 60)
+        assert from_agent(poet, description="d", timeout=300).timeout == 300
 
     def test_it_may_be_called_on_its_own(self) -> None:
         one = from_agent(poet, description="d", tag="verses", model=ScriptedModel("Violets."))

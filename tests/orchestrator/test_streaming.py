@@ -137,7 +137,7 @@ def finishing(draw: st.DrawFn) -> tuple[str, str]:
     return before + json.dumps(written, ensure_ascii=ascii_only, indent=indent) + behind, answer
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(finishing(), st.data())
 def test_what_is_streamed_is_the_parsed_answer(reply: tuple[str, str], data: st.DataObject) -> None:
     text, answer = reply
@@ -149,7 +149,7 @@ def test_what_is_streamed_is_the_parsed_answer(reply: tuple[str, str], data: st.
     assert all(streamed(text[:at], text[at:]) == answer for at in range(0, len(text), 3))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from([*'{}[]":,\\/', "'", "action", "answer", "finish", "call", "tool", " ", "1", "u00e9"])))
 def test_no_reply_streams_what_is_not_the_beginning_of_its_answer(tokens: list[str]) -> None:
     text = "".join(tokens)

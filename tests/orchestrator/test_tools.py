@@ -51,6 +51,8 @@ def test_a_text_arrives_as_a_text_and_fields_as_an_object() -> None:
     assert tool(FIELDS).read({"path": "/tmp/x", "mode": "w"}) == {"path": "/tmp/x", "mode": "w"}
     assert tool(FIELDS).read({"path": "/tmp/x"}) == {"path": "/tmp/x"}
     assert tool(FIELDS).read({"path": "/tmp/x", "why": "because"}) == {"path": "/tmp/x"}
+    assert tool(FIELDS).read({"path": "/tmp/x", "mode": None}) == {"path": "/tmp/x"}
+    assert tool(FIELDS).read({"path": "", "mode": False}) == {"path": "", "mode": False}
 
 
 @pytest.mark.parametrize("nothing", [None, "", "   ", "null", {}, "{}"])

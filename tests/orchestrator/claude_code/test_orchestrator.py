@@ -77,7 +77,7 @@ def test_every_failure_is_a_result(cli: Cli) -> None:
 def test_a_reply_that_never_ends_is_ended(cli: Cli) -> None:
     cli.script({"pieces": ['{"action": '], "hang": True})
 
-    assert "`timeout`" in failed(orchestrator(cli, timeout=1.5).execute_task("go"))
+    assert "`timeout`" in failed(orchestrator(cli, timeout=0.3).execute_task("go"))
 
 
 def test_it_is_served_as_a_model_and_needs_none(cli: Cli) -> None:
