@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bigbrain.events import Closed, Delta, Event, Finished, Opened
-from bigbrain.messages import Message, Stop, Text, ToolCall, Usage, Vendor
+from bigbrain.messages import Message, Stop, Text, Thinking, ToolCall, Usage, Vendor
 from bigbrain.wire.pairing import fresh_id
 
 BETWEEN = "\n\n"
@@ -116,6 +116,21 @@ class Answer:
         self._opened(Opened(index, Text()), index)
         self.given = replace(self.given, stop="end", stop_sequence=None)
         return index, between
+
+    def think(self, pieces: Iterable[str]) -> None:
+        """Gives thinking in pieces; its part opens with its first piece, so that none is empty."""
+        self.catch_up()
+        index = -1
+        for piece in pieces:
+            _check_text(piece)
+            if not piece:
+                continue
+            if index < 0:
+                index = self.given.parts
+                self._opened(Opened(index, Thinking()), index)
+            self.emit(Delta(index, piece))
+        if index >= 0:
+            self.end_part(index)
 
     def relay(self, events: Iterable[Event], *, calls: bool) -> None:
         """Gives a model's answer part by part as it comes: thinking, text and, if wanted, calls.

@@ -187,14 +187,25 @@ class Turn:
         """What this turn has replied so far; the calls of `call` are in it once the turn is over."""
         return tuple(self._made)
 
-    def reply(self, text: str | Message | Reply | Iterable[str]) -> None:
+    def reply(
+        self, text: str | Message | Reply | Iterable[str], *, thinking: bool | str | Iterable[str] = False
+    ) -> None:
         """Answers the client with a text, a message's text, a model's reply or pieces; may be called again for more.
 
         Live where the flow may answer live, whole otherwise: the client reads the same text, also
         when a source of pieces breaks off and the handler goes on.
-        Raises `ModelError` when a model's reply breaks off, `ValueError` while another reply is being given.
+
+        thinking: how the answer was found, which clients show apart from it: a text or pieces of your own, before the
+        answer, or True for what the model of a reply thought. It is told where the flow may answer live, and only there.
+
+        Raises `ModelError` when a model's reply breaks off, `ValueError` while another reply is being given and for the
+        thinking of what is no model's reply.
         """
+        if thinking is True:
+            self._reply_thinking(text)
+            return
         with self._giving():
+            self._think((thinking,) if isinstance(thinking, str) else thinking or ())
             writing = Writing(self._answer)
             try:
                 for piece in _pieces(text):
@@ -203,6 +214,28 @@ class Turn:
                 self.record(writing.break_off())
                 raise
             self.record(writing.close())
+
+    def _reply_thinking(self, reply: str | Message | Reply | Iterable[str]) -> None:
+        if not isinstance(reply, Reply):
+            raise ValueError("`thinking=True` is for a model's reply; give the thinking itself as a text or pieces")
+        with self._giving():
+            try:
+                if self._answer is not None:
+                    self._answer.relay(reply.events(), calls=False)
+                parts = tuple(part for part in reply.response.parts if not isinstance(part, ToolCall))
+                if parts:
+                    self._put(Message("assistant", parts))
+            except Exception:
+                self.record(reply.so_far.text)
+                raise
+
+    def _think(self, pieces: Iterable[str]) -> None:
+        if self._answer is not None:
+            self._answer.think(pieces)
+            return
+        for _ in pieces:
+            # their source may be what finds the answer
+            pass
 
     def relay(self, reply: Reply) -> None:
         """Answers the client with all that a model answered: thinking, text and tool calls, as its own.

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from bigbrain.errors import ModelBroke
 from bigbrain.messages import JSON, Part, Request, Response, Stop, Text, Thinking, ToolCall, Usage
 from bigbrain.wire.openai_chat_asking import is_custom, write_call
 from bigbrain.wire.openai_chat_requests import Call
-from bigbrain.wire.openai_chat_thinking import write_details
+from bigbrain.wire.openai_chat_thinking import read_thinking, write_details
 from bigbrain.wire.openai_chat_wishes import choice_count, logprobs_of, wants_functions
 from bigbrain.wire.openai_content import ContentPart, noted, own, read_arguments
 from bigbrain.wire.openai_errors import read_error_object
@@ -84,6 +85,7 @@ class _Message(msgspec.Struct, frozen=True):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: JSON = None
+    reasoning_details: JSON = None
     tool_calls: list[Call] | None = None
 
 
@@ -156,10 +158,10 @@ def read_created(created: float | None) -> int:
 
 def _read_message(choice: _Choice, response_id: str) -> Iterator[Part]:
     message = choice.message
-    for field, thought in (("reasoning_content", message.reasoning_content), ("reasoning", message.reasoning)):
-        if thought and isinstance(thought, str):
-            yield Thinking(thought, noted(field=field))
-            break
+    field = "reasoning_content" if message.reasoning_content else "reasoning"
+    for thought in read_thinking(message.reasoning_content or message.reasoning, field, message.reasoning_details):
+        known = {**own(thought.vendor), "details": True} if message.reasoning_details else own(thought.vendor)
+        yield replace(thought, vendor={**thought.vendor, **noted(**known)})
     content = message.content
     for text in [content] if isinstance(content, str) else [part.text for part in content or ()]:
         if text:

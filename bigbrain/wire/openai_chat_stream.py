@@ -27,7 +27,8 @@ from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started
 from bigbrain.messages import JSON, Growing, Part, Text, Thinking, ToolCall, Usage
 from bigbrain.wire import Frame
 from bigbrain.wire.openai_chat_answers import UsageRead, minted_id, read_created, read_stop
-from bigbrain.wire.openai_content import noted, read_arguments
+from bigbrain.wire.openai_chat_thinking import read_detail_notes
+from bigbrain.wire.openai_content import NAME, noted, own, read_arguments
 from bigbrain.wire.openai_errors import read_error_object
 from bigbrain.wire.pairing import fresh_id
 
@@ -50,6 +51,7 @@ class _Delta(msgspec.Struct, frozen=True):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: JSON = None
+    reasoning_details: JSON = None
     tool_calls: list[_CallDelta] | None = None
 
 
@@ -73,6 +75,9 @@ class _Chunk(msgspec.Struct, frozen=True):
 
 _chunks = msgspec.json.Decoder(_Chunk)
 
+THOUGHTS = frozenset({"reasoning_content", "reasoning"})
+"""The fields of a delta that hold thinking."""
+
 _MARKS = re.compile(r"\\.?|[\"{}]", re.DOTALL)
 
 
@@ -86,7 +91,8 @@ class _Entry:
         self.part = part
         self.waiting: list[str] = []
         self.is_open = False
-        self.logprobs: dict[str, list[JSON]] = {}
+        self.notes: dict[str, JSON] = {}
+        """What is known of it at its end, as a part's `vendor`."""
 
 
 class _CallEntry(_Entry):
@@ -149,6 +155,8 @@ class _Parts:
             yield from self._text("reasoning_content", delta.reasoning_content)
         elif delta.reasoning and isinstance(delta.reasoning, str):
             yield from self._text("reasoning", delta.reasoning)
+        if delta.reasoning_details:
+            yield from self.sign(delta.reasoning_details)
         if delta.content:
             yield from self._text("text", delta.content)
         if delta.refusal:
@@ -169,7 +177,18 @@ class _Parts:
     def weigh(self, logprobs: dict[str, list[JSON] | None]) -> None:
         """How probable the tokens of the newest part were; they are told at its end."""
         for name, items in logprobs.items() if self.queue else ():
-            self.queue[-1].logprobs.setdefault(name, []).extend(items or ())
+            told = self.queue[-1].notes.setdefault(NAME, {"logprobs": {}})["logprobs"]
+            told.setdefault(name, []).extend(items or ())
+
+    def sign(self, details: JSON) -> Iterator[Event]:
+        """Who signed the thinking that comes now; a thought may be all signature."""
+        if not (notes := read_detail_notes(details)):
+            return
+        if not self.queue or self.queue[-1].kind not in THOUGHTS:
+            self.queue.append(_Entry("reasoning_content", _part("reasoning_content")))
+        entry = self.queue[-1]
+        entry.notes = {**notes, NAME: {**own(entry.part.vendor), **own(notes)}}
+        yield from self._advance()
 
     def _call(self, fragment: _CallDelta) -> Iterator[Event]:
         called = fragment.function or fragment.custom or _Called()
@@ -214,7 +233,7 @@ class _Parts:
             if not over and (len(self.queue) == 1 or not entry.complete):
                 return
             self.queue.popleft()
-            yield Closed(len(self.opened) - 1, noted(logprobs=entry.logprobs or None))
+            yield Closed(len(self.opened) - 1, {**entry.part.vendor, **entry.notes} if entry.notes else {})
 
     def _open(self, entry: _Entry) -> None:
         if isinstance(entry, _CallEntry):
@@ -231,7 +250,7 @@ class _Parts:
 
 
 def _part(kind: str) -> Growing:
-    if kind in ("reasoning_content", "reasoning"):
+    if kind in THOUGHTS:
         return Thinking(vendor=noted(field=kind))
     return Text(refusal=kind == "refusal")
 

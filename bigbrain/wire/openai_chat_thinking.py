@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bigbrain.messages import JSON, Part, Thinking
-from bigbrain.wire.openai_content import noted, own
+from bigbrain.messages import JSON, Part, Thinking, Vendor
+from bigbrain.wire.openai_content import NAME, noted, own
 
 ANTHROPIC = "anthropic"
 SIGNED = "anthropic-claude-v1"
@@ -27,6 +27,12 @@ def read_thinking(text: JSON, field: str, details: JSON) -> Iterator[Thinking]:
         yield from parts
     elif text and isinstance(text, str):
         yield Thinking(text, noted(field=field))
+
+
+def read_detail_notes(details: JSON) -> Vendor:
+    """What the details of an answer say of the thinking beside them; it is for the server that told them as well."""
+    found = next(_read_details(details), None)
+    return {} if found is None else {**found.vendor, NAME: {**own(found.vendor), "details": True}}
 
 
 def _read_details(details: JSON) -> Iterator[Thinking]:
@@ -75,10 +81,11 @@ def _write_detail(part: Part) -> dict[str, JSON]:
 
 
 def write_given_back(parts: Sequence[Part]) -> dict[str, JSON]:
-    """The thoughts of a history, in the field in which this dialect brought them: other servers refuse or misread them."""
+    """The thoughts of a history, in the fields in which this dialect brought them: other servers refuse or misread them."""
     thought: dict[str, JSON] = {}
     for part in parts:
         field = own(part.vendor).get("field") if isinstance(part, Thinking) else None
         if isinstance(part, Thinking) and field in ("reasoning_content", "reasoning"):
             thought[field] = thought.get(field, "") + part.text
-    return thought
+    detailed = [part for part in parts if isinstance(part, Thinking) and own(part.vendor).get("details")]
+    return {**thought, "reasoning_details": write_details(detailed)} if detailed else thought
