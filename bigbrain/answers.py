@@ -122,13 +122,12 @@ class Answer:
         self.catch_up()
         index = -1
         for piece in pieces:
-            _check_text(piece)
-            if not piece:
+            if not (text := _text(piece)):
                 continue
             if index < 0:
                 index = self.given.parts
                 self._opened(Opened(index, Thinking()), index)
-            self.emit(Delta(index, piece))
+            self.emit(Delta(index, text))
         if index >= 0:
             self.end_part(index)
 

@@ -1,4 +1,10 @@
-"""Transparent brains for the clients of other people: one before each protocol of a model's server at `UPSTREAM`."""
+"""Transparent brains for the clients of other people, before both protocols of a model's server at `UPSTREAM`.
+
+stub-model, stub-claude     a model that does what a request asks of its answer
+thinker, thinker-claude     a model that thinks aloud
+calls                       a model that calls the first two tools it is offered
+busy                        a model that is over its limits once, then answers
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,18 @@ import os
 from bigbrain import Brain, Flow, Model
 
 UPSTREAM = os.environ.get("UPSTREAM", "http://127.0.0.1:28700")
-MODEL = os.environ.get("UPSTREAM_MODEL", "obey")
 
-brain = Brain("stub-model", Flow(model=Model(MODEL, base_url=f"{UPSTREAM}/v1")))
-brain.add_flow(Flow(model=Model(MODEL, provider="anthropic", base_url=UPSTREAM)), name="stub-claude")
+
+def before(name: str, *, claude: bool = False, retries: int = 2) -> Flow:
+    """A transparent flow before one model of the server."""
+    if claude:
+        return Flow(model=Model(name, provider="anthropic", base_url=UPSTREAM, retries=retries))
+    return Flow(model=Model(name, base_url=f"{UPSTREAM}/v1", retries=retries))
+
+
+brain = Brain("stub-model", before("obey"))
+brain.add_flow(before("obey", claude=True), name="stub-claude")
+brain.add_flow(before("reasoning"), name="thinker")
+brain.add_flow(before("reasoning", claude=True), name="thinker-claude")
+brain.add_flow(before("tools:2"), name="calls")
+brain.add_flow(before("fail:1:status:429", retries=0), name="busy")
