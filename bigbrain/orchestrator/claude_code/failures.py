@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bigbrain.errors import BrainError, ContextTooLong, ModelBroke, ModelBusy, ModelError, ModelOverloaded, ModelRefused
 from bigbrain.jsonvalue import JSON
 from bigbrain.models.failures import without_key
@@ -29,12 +31,18 @@ def said(result: dict[str, JSON], fault: str) -> ModelError:
     errors = result.get("errors")
     words = str(result.get("result") or "; ".join(map(str, errors if isinstance(errors, list) else ())) or fault)
     text = f"Claude Code: {words[:SHOWN] or result.get('subtype')}"
-    status = result.get("api_error_status")
+    status = result.get("api_error_status") or _status_in(words)
     if result.get("terminal_reason") == "prompt_too_long" or TOO_LONG in words.casefold():
         return ContextTooLong(f"{text}; begin another session with a new `session_id`")
     if isinstance(status, int):
         return type(read_error(status, {}, b""))(text)
     return FAULTS.get(fault, ModelBroke)(text)
+
+
+def _status_in(words: str) -> int | None:
+    """The HTTP status in the words of an older CLI, which gives it nowhere else."""
+    found = re.match(r"(?:.*· )?API Error: ([45]\d\d)\b", words)
+    return int(found[1]) if found else None
 
 
 def silent(status: int | None, complaint: str) -> ModelError:

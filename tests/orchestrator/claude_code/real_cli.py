@@ -37,7 +37,7 @@ def real_cli() -> Path:
 def _runs(program: Path) -> bool:
     if not program.exists():
         return False
-    env = {"PATH": os.defpath, "HOME": str(program.parent)}
+    env = {"PATH": os.environ["PATH"], "HOME": str(program.parent)}
     done = subprocess.run([program, "--version"], env=env, capture_output=True, text=True, timeout=60, check=False)
     return VERSION in done.stdout
 

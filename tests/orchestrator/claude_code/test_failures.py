@@ -43,6 +43,20 @@ def test_a_conversation_that_is_too_long_needs_another_session() -> None:
     assert str(error).endswith("begin another session with a new `session_id`")
 
 
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}', ModelOverloaded),
+        ('API Error: 404 {"type":"error"}', ModelRefused),
+        ("Please run /login · API Error: 401 no such key", ModelRefused),
+        ("API Error: 5290 apples", ModelBroke),
+        ("the model said: API Error: 404", ModelBroke),
+    ],
+)
+def test_an_older_cli_names_the_status_in_its_words(words: str, kind: type) -> None:
+    assert type(said({"result": words}, "")) is kind
+
+
 def test_errors_in_a_list_are_all_told() -> None:
     assert str(said({"result": None, "errors": ["one", 2]}, "")) == "Claude Code: one; 2"
 
