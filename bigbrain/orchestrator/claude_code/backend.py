@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from bigbrain.errors import BrainError, WiringError
-from bigbrain.messages import Usage
+from bigbrain.errors import BrainError, ModelRefused, WiringError
+from bigbrain.messages import Text, Usage
 from bigbrain.orchestrator.backends import Conversation, Said
 from bigbrain.orchestrator.cancellation import limited
 from bigbrain.orchestrator.claude_code.environment import environment, state_folder
@@ -145,7 +145,15 @@ class _Run:
 
 
 def prompt(conversation: Conversation) -> str:
-    """What the CLI is told: all that it has not heard yet in this task, for the rest it remembers itself."""
+    """What the CLI is told: all that it has not heard yet in this task, for the rest it remembers itself.
+
+    Raises `ModelRefused` when that is more than text.
+    """
+    parts = [part for message in conversation.fresh for part in message.parts]
+    if others := sorted({type(part).__name__.lower() for part in parts if not isinstance(part, Text)}):
+        raise ModelRefused(
+            f"Claude Code is told text only, and the prompt has a part of the kind `{'`, `'.join(others)}`"
+        )
     text = "\n\n".join(message.text for message in conversation.fresh)
     # The CLI takes a prompt that begins with a stroke for one of its own commands.
     return f"Message:\n{text}" if text.lstrip().startswith("/") else text

@@ -72,6 +72,11 @@ def say(value):
     print(json.dumps(value), flush=True)
 
 
+def note(call):
+    with open(f"{HOME}/calls.jsonl", "a") as file:
+        file.write(json.dumps(call) + "\n")
+
+
 def options(argv):
     found, name = {}, ""
     for word in argv:
@@ -174,15 +179,15 @@ def main():
         instructions = file.read()
     call = {"argv": sys.argv[1:], "prompt": prompt, "instructions": instructions, "env": dict(os.environ)}
     call |= {"cwd": os.getcwd(), "found": os.listdir("."), "pid": os.getpid(), "group": os.getpgid(0)}
-    with open(f"{HOME}/calls.jsonl", "a") as file:
-        file.write(json.dumps(call) + "\n")
     session = given.get("--resume") or given["--session-id"]
     known = read(f"sessions/{session}.json", None)
     if "--session-id" in given and known is not None:
+        note(call)
         sys.exit(f"Error: Session ID {session} is already in use.")
     answer = Answer(session, "--include-partial-messages" in given)
     if "--resume" in given and known is None:
         errors = [f"No conversation found with session ID: {session}"]
+        note(call)
         answer.result(None, subtype="error_during_execution", is_error=True, errors=errors, usage={})
         sys.exit(errors[0])
     heard = [*(known or []), prompt]
@@ -191,6 +196,8 @@ def main():
     script = read("script.json", [])
     reply = script.pop(0) if script else {"pieces": ["heard: ", " | ".join(heard)]}
     write("script.json", script)
+    # Last of all: whoever sees it may stop us, and the next call is to find all this.
+    note(call)
     play(reply, answer)
 
 

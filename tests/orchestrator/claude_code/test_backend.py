@@ -13,11 +13,12 @@ from bigbrain.errors import (
     ModelBroke,
     ModelBusy,
     ModelError,
+    ModelRefused,
     ModelTimeout,
     RunCancelled,
     WiringError,
 )
-from bigbrain.messages import Usage, system, user
+from bigbrain.messages import Image, Message, Text, Usage, system, user
 from bigbrain.orchestrator.backends import Backend, Conversation
 from bigbrain.orchestrator.claude_code import ClaudeCode
 from bigbrain.orchestrator.claude_code.backend import prompt
@@ -101,6 +102,15 @@ def test_what_is_known_already_goes_before_the_prompt() -> None:
     asked = Conversation("s", (user("history"),), (system("known: the sky is blue"), user("why?")))
 
     assert prompt(asked) == "known: the sky is blue\n\nwhy?"
+
+
+def test_a_prompt_that_is_more_than_text_is_refused() -> None:
+    asked = Conversation(
+        "s", (), (Message("user", (Text("what is this?"), Image(data="aGk=", media_type="image/png"))),)
+    )
+
+    with pytest.raises(ModelRefused, match="text only, and the prompt has a part of the kind `image`"):
+        prompt(asked)
 
 
 @pytest.mark.parametrize("text", ["/context", " \n/clear"])

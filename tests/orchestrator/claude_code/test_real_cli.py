@@ -24,10 +24,12 @@ from bigbrain.errors import (
     RunCancelled,
 )
 from bigbrain.messages import Usage
+from bigbrain.orchestrator import Cancellation, Orchestrator, TaskResult
 from bigbrain.orchestrator.claude_code import ClaudeCode
 from bigbrain.scope import Scope
 from tests.orchestrator.claude_code.cli import Cli, ask, conversation
 from tests.orchestrator.claude_code.real_cli import real_cli
+from tests.orchestrator.users import DESCRIBE, FINISH, RETRIEVE, Desk
 from tests.upstream import Recorded, Upstream
 from tests.upstream_answers import Answer
 
@@ -244,6 +246,59 @@ def test_an_answer_that_comes_again_otherwise_is_an_error(backend: ClaudeCode, u
 
     with pytest.raises(ModelBroke, match="began its answer anew"):
         ask(backend)
+
+
+def test_two_tasks_of_orchestrators_on_one_session(cli: Cli, up: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(cli.home))
+    name = str(uuid.uuid4())
+    up.script(*(Answer(tuple(reply)) for reply in (DESCRIBE, RETRIEVE, FINISH, FINISH)))
+
+    def task(prompt: str, shown: list[str]) -> TaskResult:
+        one = Orchestrator(
+            Desk().agents,
+            backend="claude_code",
+            session_id=name,
+            cli_path=cli.path,
+            model="echo",
+            api_key="sk-meant",
+            server_url=up.anthropic,
+        )
+        return one.execute_task(prompt, on_token=shown.append)
+
+    shown: list[str] = []
+    first = task("When was User 1 born?", shown)
+    second = task("Say that again.", [])
+
+    assert (first.status, first.answer) == ("success", "User 1 was born in 2001.")
+    assert "".join(shown) == first.answer
+    assert len(shown) > 5
+    assert [trace.result for trace in first.tool_traces] == [Desk().retrieve("User 1")]
+    assert second.answer == first.answer
+    told = said(up.requests[-1])
+    assert told[0] == ("user", "When was User 1 born?")
+    assert [text for role, text in told if role == "assistant"] == [DESCRIBE, RETRIEVE, FINISH]
+    assert told[-1] == ("user", "Say that again.")
+
+
+def test_a_task_that_is_cancelled_in_mid_call_leaves_no_process(
+    cli: Cli, up: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(cli.home))
+    up.script(Answer(tuple(FINISH), hang_after=len(FINISH) - 5))
+    stop = Cancellation()
+    result = Orchestrator(
+        Desk().agents,
+        backend="claude_code",
+        session_id=str(uuid.uuid4()),
+        cli_path=cli.path,
+        model="echo",
+        api_key="sk-meant",
+        server_url=up.anthropic,
+        cancellation=stop,
+    ).execute_task("go", on_token=lambda _: stop.cancel("enough"))
+
+    assert (result.status, result.answer) == ("error", "enough")
+    assert cli.left() == []
 
 
 ASKING = """
