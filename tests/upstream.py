@@ -5,8 +5,8 @@
 
     python -m tests.upstream --port 28700     # as a process of its own
 
-It answers POST /v1/chat/completions and POST /v1/messages, streamed or not, POST
-/v1/messages/count_tokens, GET /v1/models and GET /stats. What it answers is set by the request's model name,
+It answers POST /v1/chat/completions, POST /v1/responses and POST /v1/messages, streamed
+or not, POST /v1/messages/count_tokens, GET /v1/models and GET /stats. What it answers is set by the request's model name,
 so that a process far away needs no other channel, or by `up.script(...)`, whose
 answers are used first, one each.
 

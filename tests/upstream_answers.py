@@ -70,17 +70,23 @@ def content_text(content: Any) -> str:
     return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
 
 
+def conversation(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages, or, in the Responses API, the items."""
+    found = body.get("messages") or body.get("input") or []
+    return [{"role": "user", "content": found}] if isinstance(found, str) else found
+
+
 def last_user_text(body: dict[str, Any]) -> str:
-    texts = [content_text(message.get("content")) for message in body.get("messages", []) if message["role"] == "user"]
+    texts = [content_text(message.get("content")) for message in conversation(body) if message.get("role") == "user"]
     return next((text for text in reversed(texts) if text), "")
 
 
 def answers_results(body: dict[str, Any]) -> bool:
     """Whether the last message brings the results of tool calls."""
-    last = (body.get("messages") or [{}])[-1]
+    last = (conversation(body) or [{}])[-1]
     content = last.get("content")
     blocks = content if isinstance(content, list) else []
-    return last.get("role") == "tool" or any(block.get("type") == "tool_result" for block in blocks)
+    return "output" in last or last.get("role") == "tool" or any(block.get("type") == "tool_result" for block in blocks)
 
 
 def tool_calls(body: dict[str, Any], count: int) -> tuple[Call, ...]:

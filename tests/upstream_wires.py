@@ -1,4 +1,4 @@
-"""How the test model server puts an answer on either provider's wire, by hand, so that it shares no code with what it tests.
+"""How the test model server puts an answer on a provider's wire, by hand, so that it shares no code with what it tests.
 
 Sources: OpenAI API reference, chat completions; Anthropic API reference, messages.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from tests.upstream_answers import Answer, Call
+from tests.upstream_responses import ResponsesWire
 
 JSONObject = dict[str, Any]
 
@@ -209,7 +210,8 @@ class MessagesWire:
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": f"req_{self.id}"}
 
 
-WIRES: dict[str, type[ChatWire] | type[MessagesWire]] = {
+WIRES: dict[str, type[ChatWire] | type[MessagesWire] | type[ResponsesWire]] = {
     "/v1/chat/completions": ChatWire,
+    "/v1/responses": ResponsesWire,
     "/v1/messages": MessagesWire,
 }

@@ -56,7 +56,9 @@ class Source(Protocol[T_co]):
 class Writer(Protocol[T_contra]):
     """Who writes what a stream tells, such as `Frames`."""
 
-    heartbeat: bytes
+    @property
+    def heartbeat(self) -> bytes:
+        """What keeps a silent stream alive."""
 
     def write(self, told: Iterable[T_contra]) -> bytes:
         """The frames that tell of it, as one chunk."""
@@ -133,17 +135,24 @@ class Frames:
     """Writes the frames of one answer."""
 
     def __init__(self, dialect: Dialect, asked: Request) -> None:
-        self.heartbeat = dialect.HEARTBEAT
+        self._dialect = dialect
         self._write_event = dialect.write_event
         self._asked = asked
         self._so_far = Response()
+        self._sent = 0
+
+    @property
+    def heartbeat(self) -> bytes:
+        """What keeps the stream alive after what was written so far."""
+        return self._dialect.write_heartbeat(self._so_far, self._asked, self._sent)
 
     def write(self, events: Iterable[Event]) -> bytes:
         """The frames that tell of these events, as one chunk; empty where the dialect says nothing of them."""
         frames: list[bytes] = []
         for event in events:
             self._so_far = fold(self._so_far, event)
-            frames += self._write_event(event, self._so_far, self._asked)
+            frames += self._write_event(event, self._so_far, self._asked, self._sent + len(frames))
+        self._sent += len(frames)
         return b"".join(frames)
 
     def write_failed(self, failed: Failed) -> bytes:

@@ -15,7 +15,7 @@ import httpx2
 
 from bigbrain.errors import WiringError
 from bigbrain.messages import JSON
-from bigbrain.models.spec import Model, Provider
+from bigbrain.models.spec import Api, Model, Provider
 from bigbrain.settings import Settings
 from bigbrain.wire import Dialect
 
@@ -35,9 +35,15 @@ class Address(NamedTuple):
     provider: Provider
     base_url: str | None
     key: str
+    api: Api = "chat"
 
 
 KEY_VARIABLES: dict[Provider, str] = {"openai": "BIG_BRAIN_API_KEY", "anthropic": "BIG_BRAIN_ANTHROPIC_API_KEY"}
+MODULES: dict[Api, dict[Provider, str]] = {
+    "chat": {"openai": "openai", "anthropic": "anthropic"},
+    "responses": {"openai": "openai_responses"},
+}
+"""Which module's endpoint speaks a protocol."""
 NO_KEY = "none"
 """Sent to a server of one's own, which asks for no key; the SDKs insist on one."""
 
@@ -61,7 +67,7 @@ def address(model: Model, settings: Settings) -> Address:
     if not key and not base_url:
         variable = KEY_VARIABLES[model.provider]
         raise WiringError(f"model `{model.name}` has no key; set `{variable}` or the model's `api_key`")
-    return Address(model.provider, base_url or None, key or NO_KEY)
+    return Address(model.provider, base_url or None, key or NO_KEY, model.api)
 
 
 def load(provider: Provider) -> None:
@@ -81,7 +87,8 @@ def endpoint(at: Address) -> Endpoint:
     key = (os.getpid(), at)
     found = _endpoints.get(key)
     if found is None:
-        made: Endpoint = import_module(f"bigbrain.models.{at.provider}").Endpoint(at.base_url, at.key)
+        module = MODULES[at.api][at.provider]
+        made: Endpoint = import_module(f"bigbrain.models.{module}").Endpoint(at.base_url, at.key)
         # Two threads may both make one; all use the one that is stored first.
         found = _endpoints.setdefault(key, made)
     return found

@@ -17,6 +17,7 @@ from bigbrain.models.transport import client, timeouts
 from bigbrain.wire import Dialect, openai_chat
 
 BASE_URL = "https://api.openai.com/v1"
+PATH = "/chat/completions"
 
 
 class Endpoint:
@@ -29,17 +30,17 @@ class Endpoint:
         # Retries are ours (`connection.py`): the SDK sleeps between them, and nothing could wake it.
         self._client = openai.OpenAI(base_url=url, api_key=api_key, max_retries=0, http_client=client(url))
 
-    def post(self, body: dict[str, JSON], *, tries: int, timeout: float) -> httpx2.Response:
+    def post(self, body: dict[str, JSON], *, tries: int, timeout: float, path: str = PATH) -> httpx2.Response:
         """The response to a request, its body not read yet.
 
-        tries: how often it was sent before.
+        tries: how often it was sent before. path: where it goes, below the server's address.
 
         Raises `ModelError` when the server refuses it or cannot be reached.
         """
         stream: bool = True
         try:
             response = self._client.post(
-                "/chat/completions",
+                path,
                 cast_to=httpx2.Response,
                 content=msgspec.json.encode(body),
                 options={"timeout": timeouts(timeout), "headers": {"x-stainless-retry-count": str(tries)}},

@@ -20,6 +20,9 @@ from bigbrain.models.asks import Asks
 Provider = Literal["openai", "anthropic"]
 """The protocol that a model's server speaks; `openai` is also every OpenAI-compatible server."""
 
+Api = Literal["chat", "responses"]
+"""Which of OpenAI's protocols: chat completions, which all compatible servers speak, or responses."""
+
 
 class Manner(TypedDict, total=False):
     """How an answer is wanted: what one use sets of these holds for the model's fallbacks as well."""
@@ -37,6 +40,7 @@ class Knobs(Manner, total=False):
 
     name: str
     provider: Provider
+    api: Api
     base_url: str | None
     api_key: str | None
     timeout: float
@@ -58,6 +62,8 @@ class Model:
     """As the provider spells it."""
     _: KW_ONLY
     provider: Provider = "openai"
+    api: Api = "chat"
+    """Which of OpenAI's protocols is spoken; `responses` also carries a model's sealed thoughts from turn to turn."""
     base_url: str | None = None
     """The server's address, for `openai` with its `/v1`; None: the environment's, else the provider's own."""
     api_key: str | None = field(default=None, repr=False)
@@ -98,6 +104,10 @@ def _faults(model: Model) -> Iterator[str]:
         yield "a model needs a `name`"
     if model.provider not in get_args(Provider):
         yield f"model `{model.name}`: no provider `{model.provider}`; there are `openai` and `anthropic`"
+    if model.api not in get_args(Api):
+        yield f"model `{model.name}`: no api `{model.api}`; there are `chat` and `responses`"
+    if model.api != "chat" and model.provider != "openai":
+        yield f"model `{model.name}`: `api` is of `openai` only; leave it out"
     if not 0 < model.timeout < float("inf"):
         yield f"model `{model.name}`: `timeout` is {model.timeout!r}; give seconds above 0"
     if model.pause < 0:

@@ -27,8 +27,6 @@ class Dialect(Protocol):
 
     NAME: str
     """The key of this dialect in `vendor` and `extra`."""
-    HEARTBEAT: bytes
-    """Bytes that keep a silent stream alive without meaning anything."""
 
     def read_request(self, body: JSON) -> Request:
         """A decoded request body as a value in normal form.
@@ -52,8 +50,14 @@ class Dialect(Protocol):
         end before their terminal one or are not what the dialect allows.
         """
 
-    def write_event(self, event: Event, so_far: Response, request: Request) -> Iterator[bytes]:
-        """The bytes that tell a client of this event; `so_far` is the answer with the event folded in."""
+    def write_event(self, event: Event, so_far: Response, request: Request, sent: int = 0) -> Iterator[bytes]:
+        """The frames that tell a client of this event; `so_far` is the answer with the event folded in.
+
+        sent: how many frames the client has had of this answer, for a dialect that numbers them.
+        """
+
+    def write_heartbeat(self, so_far: Response, request: Request, sent: int) -> bytes:
+        """Bytes that keep a silent stream alive without meaning anything; they do not count as a frame."""
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """The error that a server's refusal means; `headers` with lower-case names."""

@@ -7,6 +7,7 @@ Its parts, each one idea: `anthropic_content` (blocks ⇄ parts), `anthropic_rea
 
 from __future__ import annotations
 
+from bigbrain.messages import Request, Response
 from bigbrain.wire.anthropic_answers import REASONS, STOPS, read_response, write_event, write_response
 from bigbrain.wire.anthropic_content import NAME
 from bigbrain.wire.anthropic_errors import read_error, write_error
@@ -16,6 +17,12 @@ from bigbrain.wire.anthropic_write_request import write_request
 
 HEARTBEAT = b'event: ping\ndata: {"type": "ping"}\n\n'
 """A frame that the protocol allows at any place after the first and all clients pass over."""
+
+
+def write_heartbeat(so_far: Response, request: Request, sent: int) -> bytes:  # noqa: ARG001 - the same at any moment
+    """A ping."""
+    return HEARTBEAT
+
 
 __all__ = [
     "HEARTBEAT",
@@ -30,6 +37,7 @@ __all__ = [
     "read_response",
     "write_error",
     "write_event",
+    "write_heartbeat",
     "write_request",
     "write_response",
 ]

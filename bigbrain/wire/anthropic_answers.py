@@ -244,7 +244,7 @@ def _write_answer(part: Part) -> Block:
             assert_never(part)
 
 
-def write_event(event: Event, so_far: Response, request: Request) -> Iterator[bytes]:
+def write_event(event: Event, so_far: Response, request: Request, sent: int = 0) -> Iterator[bytes]:  # noqa: ARG001
     """The bytes that tell a client of this event; `so_far` is the answer with the event folded in."""
     match event:
         case Delta():

@@ -29,21 +29,21 @@ def unsupported(path: str, what: str) -> Unsupported:
     return Unsupported(f"`{path}` {what}", param=path)
 
 
-def read_as(body: JSON, kind: type[T]) -> T:
-    """The value as `kind`.
+def read_as(body: JSON, kind: type[T], at: str = "") -> T:
+    """The value as `kind`; `at` is the path at which it stands.
 
     Raises `WireError` with the dotted path, such as `messages[2].content`, when a field is missing or ill-typed.
     """
     try:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as exc:
-        raise _named(str(exc)) from exc
+        raise _named(str(exc), at) from exc
 
 
-def _named(sentence: str) -> WireError:
+def _named(sentence: str, at: str) -> WireError:
     """The error of msgspec's sentence, which ends with the place."""
     place = _PLACE.search(sentence)
-    path = place["path"] if place else ""
+    path = ".".join(part for part in (at, place["path"] if place else "") if part).replace(".[", "[")
     missing = _MISSING.match(sentence)
     if missing:
         return wrong(f"{path}.{missing['name']}".lstrip("."), "is missing; send it")

@@ -12,6 +12,7 @@ from bigbrain.wire.openai_chat_answers import write_response as write_response
 from bigbrain.wire.openai_chat_asking import write_request as write_request
 from bigbrain.wire.openai_chat_frames import HEARTBEAT as HEARTBEAT
 from bigbrain.wire.openai_chat_frames import write_event as write_event
+from bigbrain.wire.openai_chat_frames import write_heartbeat as write_heartbeat
 from bigbrain.wire.openai_chat_requests import read_request as read_request
 from bigbrain.wire.openai_chat_stream import read_events as read_events
 from bigbrain.wire.openai_content import NAME as NAME

@@ -112,8 +112,7 @@ def _is_foreign(tool: ToolSpec) -> bool:
 def _write_tool(tool: ToolSpec) -> dict[str, JSON]:
     noted = own(tool.vendor)
     if noted.get("type") == "custom":
-        # The other OpenAI dialect writes the fields beside `type`.
-        return {"type": "custom", "custom": noted.get("custom") or {k: v for k, v in noted.items() if k != "type"}}
+        return {"type": "custom", "custom": noted.get("custom") or _write_custom(noted)}
     function: dict[str, JSON] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -122,6 +121,15 @@ def _write_tool(tool: ToolSpec) -> dict[str, JSON]:
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}
+
+
+def _write_custom(noted: dict[str, JSON]) -> dict[str, JSON]:
+    """A custom tool of the other OpenAI dialect, which writes the fields beside `type`, and those of a grammar too."""
+    custom: dict[str, JSON] = {name: noted[name] for name in ("name", "description", "format") if name in noted}
+    form = custom.get("format")
+    if isinstance(form, dict) and form.get("type") == "grammar" and "grammar" not in form:
+        custom["format"] = {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
+    return custom
 
 
 def _write_message(message: Message) -> Iterator[dict[str, JSON]]:

@@ -51,7 +51,12 @@ def _chunks(
         yield b"data: %b\n\n" % _encode(chunk)
 
 
-def write_event(event: Event, so_far: Response, request: Request) -> Iterator[bytes]:
+def write_heartbeat(so_far: Response, request: Request, sent: int) -> bytes:  # noqa: ARG001 - the same at any moment
+    """A comment."""
+    return HEARTBEAT
+
+
+def write_event(event: Event, so_far: Response, request: Request, sent: int = 0) -> Iterator[bytes]:  # noqa: ARG001
     """The frames that tell a client of this event; `so_far` is the answer with the event folded in.
 
     A call that ends without arguments gets `{}`, because clients parse what they have got.

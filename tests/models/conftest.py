@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bigbrain.models import load
-from bigbrain.models.spec import Provider
+from tests.models.asking import Spoken
 from tests.upstream import Upstream
 
 
@@ -23,6 +23,6 @@ def up() -> Iterator[Upstream]:
         yield running
 
 
-@pytest.fixture(params=["openai", "anthropic"])
-def provider(request: pytest.FixtureRequest) -> Provider:
+@pytest.fixture(params=["openai", "anthropic", "responses"])
+def provider(request: pytest.FixtureRequest) -> Spoken:
     return request.param

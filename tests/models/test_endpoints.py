@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from bigbrain.errors import WiringError
 from bigbrain.models import FixedModel, Model, connect
 from bigbrain.models.endpoints import Address, address, endpoint
 from bigbrain.settings import Settings
+from bigbrain.wire import openai_responses
 
 ENVIRONMENT = Settings(
     api_key="key-1",
@@ -21,6 +23,19 @@ ENVIRONMENT = Settings(
 def test_each_provider_has_its_own_address_and_key_from_the_environment() -> None:
     assert address(Model("m"), ENVIRONMENT) == Address("openai", "http://127.0.0.1:1/v1", "key-1")
     assert address(Model("m", provider="anthropic"), ENVIRONMENT) == Address("anthropic", "http://127.0.0.1:2", "key-2")
+
+
+def test_each_protocol_of_openai_has_its_endpoint() -> None:
+    responses = address(Model("m", api="responses"), ENVIRONMENT)
+
+    assert (responses.provider, responses.key, responses.api) == ("openai", "key-1", "responses")
+    assert endpoint(responses).dialect is openai_responses
+
+
+@pytest.mark.parametrize("knobs", [{"api": "smoke"}, {"api": "responses", "provider": "anthropic"}])
+def test_a_protocol_that_a_provider_does_not_speak_is_refused(knobs: dict[str, Any]) -> None:
+    with pytest.raises(WiringError, match=r"`chat` and `responses`|of `openai` only"):
+        Model("m", **knobs)
 
 
 def test_a_models_own_address_and_key_come_first() -> None:

@@ -19,11 +19,10 @@ from bigbrain.errors import (
 )
 from bigbrain.events import Finished, collect
 from bigbrain.models import connect
-from bigbrain.models.spec import Provider
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
 from tests.contracts.model import QUESTION
-from tests.models.asking import answer, asks, partly, spec, text_of
+from tests.models.asking import Spoken, answer, asks, partly, spec, text_of
 from tests.upstream import Upstream
 from tests.upstream_answers import words
 
@@ -42,7 +41,7 @@ from tests.upstream_answers import words
     ],
 )
 def test_a_refusal_is_raised_by_kind(
-    up: Upstream, provider: Provider, name: str, kind: type[ModelError], retryable: bool
+    up: Upstream, provider: Spoken, name: str, kind: type[ModelError], retryable: bool
 ) -> None:
     with pytest.raises(kind) as caught:
         next(asks(up, provider, name).ask(QUESTION, Scope()))
@@ -52,7 +51,7 @@ def test_a_refusal_is_raised_by_kind(
 
 
 @pytest.mark.parametrize("name", ["reset:before", "reset:after:3", "cut:3", "truncate:3", "garbage", "html"])
-def test_an_answer_that_breaks_off_is_never_taken_for_complete(up: Upstream, provider: Provider, name: str) -> None:
+def test_an_answer_that_breaks_off_is_never_taken_for_complete(up: Upstream, provider: Spoken, name: str) -> None:
     events, error = partly(asks(up, provider, name))
 
     assert isinstance(error, ModelBroke)
@@ -61,18 +60,18 @@ def test_an_answer_that_breaks_off_is_never_taken_for_complete(up: Upstream, pro
 
 
 @pytest.mark.parametrize("name", ["hang", "hang:after:3"])
-def test_a_silent_server_is_a_timeout(up: Upstream, provider: Provider, name: str) -> None:
+def test_a_silent_server_is_a_timeout(up: Upstream, provider: Spoken, name: str) -> None:
     events, error = partly(asks(up, provider, name, timeout=0.1))
 
     assert isinstance(error, ModelTimeout)
     assert text_of(events) == ("w0 w1 w2 " if "after" in name else "")
 
 
-def test_the_timeout_counts_silence_and_not_the_whole_answer(up: Upstream, provider: Provider) -> None:
+def test_the_timeout_counts_silence_and_not_the_whole_answer(up: Upstream, provider: Spoken) -> None:
     assert answer(asks(up, provider, "tokens:30@60", timeout=0.2)).text == "".join(words(30))
 
 
-def test_a_server_that_is_not_there_is_a_broken_connection(provider: Provider) -> None:
+def test_a_server_that_is_not_there_is_a_broken_connection(provider: Spoken) -> None:
     with Upstream() as gone:
         pass
 
@@ -81,7 +80,7 @@ def test_a_server_that_is_not_there_is_a_broken_connection(provider: Provider) -
 
 
 @pytest.mark.parametrize("after", [0, 2])
-def test_an_error_inside_a_stream_is_raised_by_its_kind(up: Upstream, provider: Provider, after: int) -> None:
+def test_an_error_inside_a_stream_is_raised_by_its_kind(up: Upstream, provider: Spoken, after: int) -> None:
     events, error = partly(asks(up, provider, f"error-in-stream:overloaded:{after}"))
 
     assert isinstance(error, ModelError)
@@ -92,7 +91,7 @@ def test_an_error_inside_a_stream_is_raised_by_its_kind(up: Upstream, provider: 
 @pytest.mark.parametrize(
     "fault", ["status:500", "status:529", "status:429:retry-after=0.01", "reset:before", "error-in-stream:overloaded"]
 )
-def test_a_call_that_failed_before_its_answer_is_made_again(up: Upstream, provider: Provider, fault: str) -> None:
+def test_a_call_that_failed_before_its_answer_is_made_again(up: Upstream, provider: Spoken, fault: str) -> None:
     events = list(asks(up, provider, f"fail:2:{fault}", retries=2).ask(QUESTION, Scope()))
 
     assert collect(events).text == "recovered"
@@ -100,7 +99,7 @@ def test_a_call_that_failed_before_its_answer_is_made_again(up: Upstream, provid
     assert [request.headers["x-stainless-retry-count"] for request in up.requests] == ["0", "1", "2"]
 
 
-def test_retries_are_bounded(up: Upstream, provider: Provider) -> None:
+def test_retries_are_bounded(up: Upstream, provider: Spoken) -> None:
     with pytest.raises(ModelOverloaded):
         answer(asks(up, provider, "status:529", retries=2))
 
@@ -108,7 +107,7 @@ def test_retries_are_bounded(up: Upstream, provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("name", ["status:400", "status:500:should-retry=false", "status:429:retry-after=3600"])
-def test_what_cannot_succeed_soon_is_not_tried_again(up: Upstream, provider: Provider, name: str) -> None:
+def test_what_cannot_succeed_soon_is_not_tried_again(up: Upstream, provider: Spoken, name: str) -> None:
     with pytest.raises(ModelError):
         answer(asks(up, provider, name, retries=2))
 
@@ -116,7 +115,7 @@ def test_what_cannot_succeed_soon_is_not_tried_again(up: Upstream, provider: Pro
 
 
 @pytest.mark.parametrize("fault", ["error-in-stream:overloaded:1", "reset:after:1", "truncate:1"])
-def test_nothing_is_tried_again_once_some_text_was_given(up: Upstream, provider: Provider, fault: str) -> None:
+def test_nothing_is_tried_again_once_some_text_was_given(up: Upstream, provider: Spoken, fault: str) -> None:
     events, _ = partly(asks(up, provider, f"fail:1:{fault}", retries=2))
 
     assert text_of(events) == "w0 "
@@ -124,7 +123,7 @@ def test_nothing_is_tried_again_once_some_text_was_given(up: Upstream, provider:
 
 
 @pytest.mark.parametrize("name", ["hang", "hang:after:2", "tokens:10000@20"])
-def test_cancelling_ends_a_call_and_its_connection_at_once(up: Upstream, provider: Provider, name: str) -> None:
+def test_cancelling_ends_a_call_and_its_connection_at_once(up: Upstream, provider: Spoken, name: str) -> None:
     scope = Scope()
     cancelled_at: list[float] = []
 
@@ -145,7 +144,7 @@ def test_cancelling_ends_a_call_and_its_connection_at_once(up: Upstream, provide
     assert up.stats.requests == 1
 
 
-def test_cancelling_ends_the_wait_before_a_retry(up: Upstream, provider: Provider) -> None:
+def test_cancelling_ends_the_wait_before_a_retry(up: Upstream, provider: Spoken) -> None:
     scope = Scope()
     patient = connect(spec(up, provider, "status:529").having(retries=5, pause=60), Settings())
 
@@ -160,7 +159,7 @@ def test_cancelling_ends_the_wait_before_a_retry(up: Upstream, provider: Provide
     assert up.stats.requests == 1
 
 
-def test_cancelling_one_call_leaves_the_others_alone(up: Upstream, provider: Provider) -> None:
+def test_cancelling_one_call_leaves_the_others_alone(up: Upstream, provider: Spoken) -> None:
     scope, texts = Scope(), []
     steady = asks(up, provider, "tokens:30@100")
     others = [threading.Thread(target=lambda: texts.append(answer(steady).text)) for _ in range(3)]
@@ -177,7 +176,7 @@ def test_cancelling_one_call_leaves_the_others_alone(up: Upstream, provider: Pro
 
 
 def test_a_scope_that_is_cancelled_late_harms_no_later_call_on_the_same_connection(
-    up: Upstream, provider: Provider
+    up: Upstream, provider: Spoken
 ) -> None:
     early = Scope()
     asked = asks(up, provider, "tokens:3")
@@ -191,7 +190,7 @@ def test_a_scope_that_is_cancelled_late_harms_no_later_call_on_the_same_connecti
     assert up.stats.connections == 1
 
 
-def test_closing_the_events_ends_the_call_at_the_server(up: Upstream, provider: Provider) -> None:
+def test_closing_the_events_ends_the_call_at_the_server(up: Upstream, provider: Spoken) -> None:
     events = asks(up, provider, "tokens:10000@50").ask(QUESTION, Scope())
     next(events)
     events.close()
@@ -199,7 +198,7 @@ def test_closing_the_events_ends_the_call_at_the_server(up: Upstream, provider: 
     assert up.until(lambda stats: stats.cancelled == 1 and stats.open == 0, within=0.2)
 
 
-def test_a_connection_is_used_again(up: Upstream, provider: Provider) -> None:
+def test_a_connection_is_used_again(up: Upstream, provider: Spoken) -> None:
     for name in ("tokens:5", "json", "status:400", "reasoning"):
         with_result = asks(up, provider, name)
         try:

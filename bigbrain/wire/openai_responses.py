@@ -1,0 +1,22 @@
+"""The dialect of OpenAI's Responses API: the names of `bigbrain.wire.Dialect`.
+
+Requests are read in `openai_responses_requests` and written in `openai_responses_asking`; items of
+input in `openai_responses_items`, items of output in `openai_responses_output`, tools in
+`openai_responses_tools`, content parts in `openai_responses_content`; whole answers are in
+`openai_responses_answers`; streams are read in `openai_responses_stream` and written in
+`openai_responses_frames`. Errors are those of all OpenAI dialects, in `openai_errors`.
+"""
+
+from __future__ import annotations
+
+from bigbrain.wire.openai_content import NAME as NAME
+from bigbrain.wire.openai_errors import read_error as read_error
+from bigbrain.wire.openai_errors import write_error as write_error
+from bigbrain.wire.openai_responses_answers import read_response as read_response
+from bigbrain.wire.openai_responses_answers import write_response as write_response
+from bigbrain.wire.openai_responses_asking import write_request as write_request
+from bigbrain.wire.openai_responses_frames import HEARTBEAT as HEARTBEAT
+from bigbrain.wire.openai_responses_frames import write_event as write_event
+from bigbrain.wire.openai_responses_frames import write_heartbeat as write_heartbeat
+from bigbrain.wire.openai_responses_requests import read_request as read_request
+from bigbrain.wire.openai_responses_stream import read_events as read_events

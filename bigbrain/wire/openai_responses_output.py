@@ -1,0 +1,191 @@
+"""The parts of an answer as the items of `output`: which parts are one item, where it stands, how it is written.
+
+Neighbouring texts are one message, because clients take the last message for the answer; in it,
+plain texts are one content part and refusals another. Thoughts that one upstream item brought
+are one reasoning item again. Every call is an item of its own. Ids of items follow from that of
+the response and the item's place, so that the same answer has the same ids whenever it is written;
+only a reasoning item keeps the id that a model gave it.
+Lost: pictures, files and sounds in an answer, which have no item here.
+Source: OpenAI API reference, "The response object", `output`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from bigbrain.messages import JSON, Audio, File, Image, Part, Text, Thinking, ToolCall, ToolResult, ToolSpec
+from bigbrain.wire.openai_chat_asking import is_custom
+from bigbrain.wire.openai_content import own
+from bigbrain.wire.openai_responses_items import seal
+from bigbrain.wire.openai_responses_tools import calling
+
+Kind: TypeAlias = Literal["message", "reasoning", "call", "other"]
+
+PREFIXES: dict[Kind, str] = {"message": "msg_", "reasoning": "rs_", "call": "fc_", "other": "item_"}
+
+SILENT = (Image, File, Audio, ToolResult)
+"""The parts that no item tells of."""
+
+
+class Item(NamedTuple):
+    """One item: its place in `output`, and the parts that it is made of, in order."""
+
+    place: int
+    kind: Kind
+    parts: tuple[Part, ...]
+
+
+class Content(NamedTuple):
+    """One content part of a message: neighbouring texts that are all refusals, or all none."""
+
+    refusal: bool
+    text: str
+    annotations: list[JSON]
+
+
+def items_of(parts: Sequence[Part]) -> list[Item]:
+    """The items that tell of these parts."""
+    items: list[Item] = []
+    last: JSON = None
+    for part in parts:
+        if isinstance(part, SILENT):
+            continue
+        kind, key = _kind(part), _key(part)
+        if items and key is not None and key == last:
+            items[-1] = items[-1]._replace(parts=(*items[-1].parts, part))
+        else:
+            items.append(Item(len(items), kind, (part,)))
+        last = key
+    return items
+
+
+def _kind(part: Part) -> Kind:
+    if isinstance(part, Text):
+        return "message"
+    if isinstance(part, ToolCall):
+        return "call"
+    return "other" if "item" in own(part.vendor) else "reasoning"
+
+
+def _key(part: Part) -> JSON:
+    """What neighbours of one item have in common; None for a part that is an item of its own."""
+    note = own(part.vendor)
+    if isinstance(part, Text):
+        return ["message", note.get("phase")]
+    if isinstance(part, Thinking) and "item" not in note and note.get("id"):
+        return ["reasoning", note["id"]]
+    return None
+
+
+def contents_of(item: Item) -> list[Content]:
+    """The content parts of a message."""
+    contents: list[Content] = []
+    for part in item.parts:
+        if not isinstance(part, Text):
+            continue
+        found = own(part.vendor).get("annotations")
+        annotations: list[JSON] = found if isinstance(found, list) else []
+        if contents and contents[-1].refusal == part.refusal:
+            before = contents.pop()
+            annotations = before.annotations + [_moved(each, len(before.text)) for each in annotations]
+            contents.append(Content(part.refusal, before.text + part.text, annotations))
+        else:
+            contents.append(Content(part.refusal, part.text, annotations))
+    return contents
+
+
+def _moved(annotation: JSON, by: int) -> JSON:
+    """An annotation of a text that has come to stand behind another one."""
+    if not isinstance(annotation, dict):
+        return annotation
+    moved = {k: annotation[k] + by for k in ("start_index", "end_index") if isinstance(annotation.get(k), int)}
+    return {**annotation, **moved}
+
+
+def item_id(item: Item, response_id: str) -> str:
+    """The item's id."""
+    note = own(item.parts[0].vendor)
+    found = note.get("item", {}).get("id") if item.kind == "other" else note.get("id")
+    if item.kind in ("reasoning", "other") and isinstance(found, str) and found:
+        return found
+    prefix = "ctc_" if is_custom_call(item) else PREFIXES[item.kind]
+    return f"{prefix}{response_id.removeprefix('resp_')}_{item.place}"
+
+
+def is_custom_call(item: Item) -> bool:
+    """Whether it calls a tool that takes free text."""
+    return isinstance(item.parts[0], ToolCall) and is_custom(item.parts[0])
+
+
+def write_content(content: Content) -> dict[str, JSON]:
+    """A content part of a message."""
+    if content.refusal:
+        return {"type": "refusal", "refusal": content.text}
+    return {"type": "output_text", "text": content.text, "annotations": content.annotations, "logprobs": []}
+
+
+def arguments_of(call: ToolCall) -> str:
+    """The arguments as they go out: verbatim, only nothing is no JSON text that a client could parse."""
+    return call.arguments if is_custom(call) or call.arguments.strip() else "{}"
+
+
+def write_item(
+    item: Item, response_id: str, tools: Sequence[ToolSpec], status: str = "completed", *, sealed: bool = False
+) -> dict[str, JSON]:
+    """The item, complete or, when its status is `in_progress`, as it is when it begins.
+
+    sealed: a thought has `encrypted_content` also when there is nothing to keep in it.
+    """
+    first, begins = item.parts[0], status == "in_progress"
+    about: dict[str, JSON] = {"id": item_id(item, response_id)}
+    if isinstance(first, ToolCall):
+        return _write_call(first, about, tools, status)
+    if item.kind == "message":
+        phase = own(first.vendor).get("phase")
+        content = [] if begins else [write_content(content) for content in contents_of(item)]
+        said: dict[str, JSON] = {**about, "type": "message", "role": "assistant", "status": status, "content": content}
+        return said if phase is None else {**said, "phase": phase}
+    if item.kind == "other":
+        return {**own(first.vendor)["item"], **about}
+    return {**about, **_write_reasoning(() if begins else item.parts, sealed=sealed and not begins)}
+
+
+def _write_call(call: ToolCall, about: dict[str, JSON], tools: Sequence[ToolSpec], status: str) -> dict[str, JSON]:
+    name, namespace = calling(call, tools)
+    arguments = "" if status == "in_progress" else arguments_of(call)
+    named: dict[str, JSON] = {"call_id": call.id, "name": name}
+    if is_custom(call):
+        written = {**about, "type": "custom_tool_call", "status": status, **named, "input": arguments}
+    else:
+        written = {**about, "type": "function_call", "status": status, **named, "arguments": arguments}
+    return {**written, "namespace": namespace} if namespace else written
+
+
+def is_raw(thought: Part) -> bool:
+    """Whether it is the model's own text, and not a summary of it."""
+    return own(thought.vendor).get("form") == "reasoning_text"
+
+
+def _write_reasoning(thoughts: Sequence[Part], *, sealed: bool) -> dict[str, JSON]:
+    told = [part for part in thoughts if isinstance(part, Thinking) and part.text]
+    written: dict[str, JSON] = {
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": part.text} for part in told if not is_raw(part)],
+    }
+    if texts := [{"type": "reasoning_text", "text": part.text} for part in told if is_raw(part)]:
+        written["content"] = texts
+    secret = sealed_of(thoughts) or (seal({}) if sealed else "")
+    return {**written, "encrypted_content": secret} if secret else written
+
+
+def sealed_of(thoughts: Sequence[Part]) -> str:
+    """What a client is to keep of thoughts and give back: what their model sealed, else the notes that other models need."""
+    for part in reversed(thoughts):
+        found = own(part.vendor).get("encrypted_content")
+        if isinstance(found, str):
+            return found
+    foreign = next(
+        (part.vendor for part in thoughts if part.vendor.keys() - {"openai"} or "field" in own(part.vendor)), {}
+    )
+    return seal(foreign) if foreign else ""
