@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from bigbrain.brain import Brain
 from bigbrain.engine.channels import Follower, Hub
 from bigbrain.engine.history import History
@@ -68,7 +70,15 @@ class Reception:
 
     @contextmanager
     def receive(
-        self, request: Request, run_id: str, now: float, *, scope: str = "", again: bool = False
+        self,
+        request: Request,
+        run_id: str,
+        now: float,
+        *,
+        scope: str = "",
+        again: bool = False,
+        background: bool = False,
+        kept: float = 0.0,
     ) -> Iterator[Begun]:
         """Starts a run for a request and follows it while the block runs; leaving the block leaves the run alone.
 
@@ -76,11 +86,14 @@ class Reception:
 
         run_id: the id on record, such as an `Identity`'s key. now: seconds since 1970. scope: whose runs it is listed
         among. again: the request is known to be this run's, sent once more and perhaps in other words; a failure that
-        trying again cannot help is then told again. Raises `Conflict` when the id is that of a run for another request, `Busy` when that run is being stopped
-        and does not end.
+        trying again cannot help is then told again. background: the run goes on when nobody follows it. kept: seconds
+        that it stays on record when it is over, 0: as long as any. Raises `Conflict` when the id is that of a run for
+        another request, `Busy` when that run is being stopped and does not end.
         """
         started = Started(run_id, self.brain.route(request.model), int(now))
-        run = self._run(request, started, self.flow_of(request), scope)
+        run = replace(self._run(request, started, self.flow_of(request), scope), kept=kept)
+        if background:
+            run = replace(run, terms=replace(run.terms, lasting=True))
         with self.hub.follow(run_id, seq=1) as follower:
             for _ in range(TRIES):
                 if self.runs.start(run, self.hub.channel):

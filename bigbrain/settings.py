@@ -46,6 +46,8 @@ class Limits:
     """`BIG_BRAIN_MAX_DEPTH`: levels of nested JSON in one request; more is answered 400."""
     max_streams: int = 2_000
     """`BIG_BRAIN_MAX_STREAMS`: open answers of one web process; further requests are answered 429."""
+    stored_for: int = 86_400
+    """`BIG_BRAIN_STORED_FOR`: seconds that a stored answer of the Responses API can be read and continued, a day."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 relay       a transparent brain: the client's model name is what the server at
             `UPSTREAM` (a root URL) is asked for, so that a client chooses what comes
-relay for   a name that begins with `anthropic:` is asked for in Anthropic's protocol
+relay for   a name that begins with `anthropic:` is asked for in Anthropic's protocol, one with `responses:` in OpenAI's other one
 stages      three flows in two stages, then one in the background
 lasting     a durable flow: a first stage, then 80 words of the server's at 20 a second
 counting    a durable flow of the pool of processes: 40 words at 20 a second
@@ -35,6 +35,9 @@ class Relay:
             model = Model(
                 name.removeprefix("anthropic:"), provider="anthropic", base_url=UPSTREAM, retries=0, timeout=timeout
             )
+        elif name.startswith("responses:"):
+            named = name.removeprefix("responses:")
+            model = Model(named, api="responses", base_url=f"{UPSTREAM}/v1", retries=0, timeout=timeout)
         else:
             model = Model(name, base_url=f"{UPSTREAM}/v1", retries=0, timeout=timeout)
         return connect(model, SETTINGS).ask(request, scope)

@@ -27,8 +27,8 @@ def obeying(body: dict[str, Any]) -> Answer:
 
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
-    inner = tool.get("function") or tool
-    return {"name": inner["name"], "schema": inner.get("parameters") or inner.get("input_schema") or {}}
+    inner = tool.get("function") or tool.get("custom") or tool
+    return {"name": inner.get("name", tool["type"]), "schema": inner.get("parameters") or inner.get("input_schema") or {}}
 
 
 def _called(body: dict[str, Any], tools: dict[str, Any]) -> str | None:

@@ -17,7 +17,7 @@ from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
 from bigbrain.settings import Settings
 from bigbrain.trace import Tracer
-from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, openapi, runs
+from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, openapi, responses, runs
 from web.endpoints import Endpoints
 from web.keys import Keys
 from web.paths import OnceOnly
@@ -71,6 +71,7 @@ def create_app(
         CORS(app, origins=list(settings.cors), expose_headers=list(SHOWN), max_age=SHOWN_FOR)
     app.register_error_handler(Exception, failures.write_exception)
     app.register_blueprint(openai.routes(endpoints))
+    app.register_blueprint(responses.routes(endpoints, reception, heartbeat))
     app.register_blueprint(anthropic.routes(endpoints))
     app.register_blueprint(models.routes(reception))
     app.register_blueprint(runs.routes(reception, endpoints.visits, heartbeat))

@@ -10,7 +10,7 @@ it is sent when it is complete, and nothing before it, unless that takes long (`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
@@ -41,6 +41,9 @@ from web.visits import Visits
 
 NAME_MAX = 200
 """Characters of a model's name that are traced: it is whatever the client wrote."""
+BRIEF = 60.0
+"""Seconds that an answer stays on record, unread, that its client does not want stored: for a request that comes again
+because its answer was lost on the way."""
 OVERHEAD = "X-Brain-Overhead-Ms"
 """Header: milliseconds from the request's arrival until its run was on its way to a worker, by the web process's clock."""
 
@@ -67,19 +70,24 @@ class Endpoints:
         self.visits = Visits(reception.hub.store, limits.max_streams)
         """The clients that follow runs here."""
 
-    def answer(self, protocol: Protocol) -> Response:
-        """The answer to the current request, as its body asks for it: streamed or whole."""
+    def answer(self, protocol: Protocol, read: Callable[[JSON], Request] | None = None) -> Response:
+        """The answer to the current request, as its body asks for it: streamed, whole, or later.
+
+        read: what makes a request of its body, when that is more than the dialect's part.
+        """
         with ExitStack() as stack:
             exchange = stack.enter_context(Exchange(self._meters, protocol.name, accepted()))
-            asked = _read(protocol, read_body(request, self.limits))
+            asked = _read(protocol, read_body(request, self.limits), read or protocol.dialect.read_request)
             exchange.stream = asked.stream
             if asked.max_tokens == 0:
                 return self._warm_up(protocol, asked)
-            started, relay = stack.enter_context(self._visit(asked, exchange))
+            started, relay = stack.enter_context(self._visit(protocol, asked, exchange))
             overhead = overhead_ms()
             first = replace(started, id=f"{protocol.prefix}{started.id}")
             if asked.stream:
                 response = _stream(relay, Frames(protocol.dialect, asked), first, stack)
+            elif protocol.in_background(asked):
+                response = _write_document(protocol, [first], asked)
             else:
                 response = self._document(relay, protocol, first, asked, stack)
             response.headers[OVERHEAD] = overhead
@@ -98,10 +106,12 @@ class Endpoints:
         return _write_document(protocol, events, asked)
 
     @contextmanager
-    def _visit(self, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
+    def _visit(self, protocol: Protocol, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
         """The answer to the request, followed while the block runs: of a run of its own, or of one that it asks for again."""
         client, now = Client(), time.time()
         who, again = self._identity(asked)
+        background, stored = protocol.in_background(asked), protocol.stored(asked)
+        kept = 0.0 if stored is None else float(self.limits.stored_for) if stored else BRIEF
 
         def saw(events: Sequence[Event]) -> None:
             exchange.saw(events)
@@ -111,7 +121,9 @@ class Endpoints:
         try:
             with (
                 self.visits.open(who.key, client, returns=named()),
-                self._reception.receive(asked, who.key, now, scope=who.scope, again=again) as begun,
+                self._reception.receive(
+                    asked, who.key, now, scope=who.scope, again=again, background=background, kept=kept
+                ) as begun,
             ):
                 if begun.how == "started":
                     trail = Trail(self._tracers, run=who.key, flow=self._reception.flow_of(asked))
@@ -154,9 +166,9 @@ class Endpoints:
         return _write_document(protocol, events, asked)
 
 
-def _read(protocol: Protocol, body: dict[str, JSON]) -> Request:
+def _read(protocol: Protocol, body: dict[str, JSON], read: Callable[[JSON], Request]) -> Request:
     """The request in a body. Raises `WireError` when a field is missing or wrong."""
-    asked = protocol.dialect.read_request(body)
+    asked = read(body)
     for name in protocol.required:
         if body.get(name) is None:
             raise WireError(f"`{name}` is missing; send it", param=name)

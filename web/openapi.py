@@ -28,6 +28,11 @@ class Shapes(NamedTuple):
 
 SHAPES = {
     "/v1/chat/completions": Shapes(resources.ChatCompletionSchema, resources.ChatRequestSchema, streams=True),
+    "/v1/responses": Shapes(resources.ResponseSchema, resources.ResponsesRequestSchema, streams=True),
+    "/v1/responses/{response_id}": Shapes(resources.ResponseSchema, streams=True),
+    "/v1/responses/{response_id}/cancel": Shapes(resources.ResponseSchema),
+    "/v1/responses/{response_id}/input_items": Shapes(resources.ItemsSchema),
+    "/v1/responses/input_tokens": Shapes(resources.CountSchema, resources.ResponsesRequestSchema),
     "/v1/messages": Shapes(resources.MessageAnswerSchema, resources.MessagesRequestSchema, streams=True),
     "/v1/messages/count_tokens": Shapes(resources.CountSchema, resources.CountRequestSchema),
     "/v1/models": Shapes(resources.ModelsSchema),

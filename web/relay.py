@@ -134,12 +134,14 @@ class Relay:
 class Frames:
     """Writes the frames of one answer."""
 
-    def __init__(self, dialect: Dialect, asked: Request) -> None:
+    def __init__(self, dialect: Dialect, asked: Request, skip: int = 0) -> None:
+        """skip: how many frames the client has already."""
         self._dialect = dialect
         self._write_event = dialect.write_event
         self._asked = asked
         self._so_far = Response()
         self._sent = 0
+        self._skip = skip
 
     @property
     def heartbeat(self) -> bytes:
@@ -152,8 +154,9 @@ class Frames:
         for event in events:
             self._so_far = fold(self._so_far, event)
             frames += self._write_event(event, self._so_far, self._asked, self._sent + len(frames))
+        known = max(0, self._skip - self._sent)
         self._sent += len(frames)
-        return b"".join(frames)
+        return b"".join(frames[known:] if known else frames)
 
     def write_failed(self, failed: Failed) -> bytes:
         """The frame with which an answer ends that cannot go on."""

@@ -73,6 +73,51 @@ class ChatCompletionSchema(Open):
     usage = fields.Dict(required=True)
 
 
+class ResponsesRequestSchema(Open):
+    """A request to OpenAI's Responses."""
+
+    model = fields.String(metadata={"description": "the flow that is to answer"})
+    input = fields.Raw(metadata={"description": "a text, or a list of items"})
+    instructions = fields.String()
+    previous_response_id = fields.String(metadata={"description": "a stored response that this one goes on from"})
+    store = fields.Boolean(load_default=True)
+    background = fields.Boolean(load_default=False)
+    stream = fields.Boolean(load_default=False)
+    tools = fields.List(fields.Dict())
+    tool_choice = fields.Raw()
+    parallel_tool_calls = fields.Boolean()
+    text = fields.Dict(metadata={"description": "`format` is the shape of the answer"})
+    reasoning = fields.Dict()
+    include = fields.List(fields.String())
+    max_output_tokens = fields.Integer(validate=validate.Range(min=1))
+    temperature = fields.Float()
+    top_p = fields.Float()
+    metadata = fields.Dict()
+
+
+class ResponseSchema(Open):
+    """A response: an answer, or what there is of it."""
+
+    id = fields.String(required=True)
+    object = fields.Constant("response", required=True)
+    created_at = fields.Integer(required=True)
+    status = fields.String(
+        required=True,
+        validate=validate.OneOf(["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]),
+    )
+    model = fields.String(required=True)
+    output = fields.List(fields.Dict(), required=True)
+    error = fields.Dict(required=True, allow_none=True)
+    usage = fields.Dict(required=True, allow_none=True)
+
+
+class ItemsSchema(Open):
+    """A page of the items that a response answers."""
+
+    data = fields.List(fields.Dict(), required=True)
+    has_more = fields.Boolean(required=True)
+
+
 class MessageSchema(Open):
     role = fields.String(required=True, validate=validate.OneOf(["user", "assistant", "system"]))
     content = fields.Raw(required=True, metadata={"description": "a text, or a list of blocks"})

@@ -88,6 +88,16 @@ class Standing(NamedTuple):
         return self.status not in ("queued", "running")
 
 
+class Told(NamedTuple):
+    """What was asked of a run and what it has said so far."""
+
+    status: Status
+    request: bytes
+    events: list[Event]
+    ended: int
+    """When it ended, in ms since 1970, or 0."""
+
+
 class Place(NamedTuple):
     """A place in a list of runs: after the run `id`, which began at `begun` (ms since 1970)."""
 
@@ -127,6 +137,22 @@ class History:
             failed["code"] if failed else "",
             int(ended),
         )
+
+    def told(self, run_id: str) -> Told | None:
+        """What a run was asked and has said; None when it is gone or hidden."""
+        pipeline = self._client.pipeline(transaction=True)
+        pipeline.hmget(f"bb:run:{run_id}", "status", "request", "hidden", "ended")
+        pipeline.xrange(f"bb:run:{run_id}:log")
+        (status, asked, hidden, ended), log = pipeline.execute()
+        if status is None or hidden is not None or not log:
+            return None
+        events = [event for _, entry in log for event in read_events(entry[b"e"])]
+        return Told(msgspec.convert(status.decode(), Status), asked, events, int(ended or 0))
+
+    def hide(self, run_id: str) -> None:
+        """Has a run never be told of again, whatever becomes of it."""
+        if self._client.exists(f"bb:run:{run_id}"):
+            self._client.hset(f"bb:run:{run_id}", "hidden", "1")
 
     def forget(self, run_id: str, ended: int) -> bool:
         """Takes a run off the record that ended at that moment; False when it was taken up or begun again meanwhile."""

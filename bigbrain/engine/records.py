@@ -47,6 +47,8 @@ class NewRun(msgspec.Struct, frozen=True):
     """Whose runs it is listed among; "": nobody's."""
     fingerprint: str = ""
     """Which request it answers."""
+    kept: float = 0.0
+    """Seconds that its record is kept when it is over; 0: as long as any other."""
 
 
 class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,6 +16,7 @@ next step may be run again; `kept`, the last entry of the log that is committed;
 `expires`, the moment from which on the run is given up; `answered`, whether the client has its whole answer;
 `state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due,
 `claimed`, when it was claimed, and `waited`, the time between (ms); `mailed`, when its message was sent once more.
+`keep`, how long the run is kept when it is over, if not as long as others (ms).
 
 Only commands of Redis 6.2 are used, so every server that can be embedded works.
 All keys stand on one server: scripts reach keys that they build from a run's id.
@@ -51,8 +52,12 @@ end
 local function close(id, status, now, ttl)
   redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
   redis.call('ZREM', 'bb:due', id)
-  local scope = redis.call('HGET', key(id, ''), 'scope')
-  if scope then redis.call('ZADD', 'bb:kept', now + ttl, scope .. ' ' .. id); redis.call('PEXPIRE', 'bb:kept', ttl * 2) end
+  local scope, keep = unpack(redis.call('HMGET', key(id, ''), 'scope', 'keep'))
+  ttl = tonumber(keep or ttl)
+  if scope then
+    redis.call('ZADD', 'bb:kept', now + ttl, scope .. ' ' .. id)
+    if redis.call('PTTL', 'bb:kept') < ttl * 2 then redis.call('PEXPIRE', 'bb:kept', ttl * 2) end
+  end
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ttl) end
   local parent = redis.call('HGET', key(id, ''), 'parent')
   if not parent or redis.call('EXISTS', key(parent, '')) == 0 then return 1 end

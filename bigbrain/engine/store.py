@@ -120,6 +120,7 @@ class RunStore:
             **({"fingerprint": run.fingerprint} if run.fingerprint else {}),
             **({"expires": str(_ms(time() + run.terms.ttl))} if run.terms.ttl else {}),
             **({"patient": "1"} if run.terms.patient else {}),
+            **({"keep": str(_ms(run.kept))} if run.kept else {}),
         }
         args: list[bytes | str | int] = [
             run.id,

@@ -155,10 +155,12 @@ def write_usage(usage: Usage) -> dict[str, JSON]:
 
 
 def write_response(response: Response, request: Request) -> dict[str, JSON]:
-    """An answer as a response object; one without a stop reason is still in progress."""
+    """An answer as a response object; one without a stop reason is still in progress, or not yet begun."""
     reason = reason_of(response)
-    status = "in_progress" if response.stop is None else "incomplete" if reason else "completed"
-    return write_document(response, request, status)
+    if response.stop is None:
+        waits = own(request.extra).get("background") is True and not response.parts
+        return write_document(response, request, "queued" if waits else "in_progress")
+    return write_document(response, request, "incomplete" if reason else "completed")
 
 
 def reason_of(response: Response) -> str:

@@ -14,8 +14,8 @@ from tests.stack.deployment import Deployment
 pytestmark = pytest.mark.slow
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
-SHAPES = ["{}", "anthropic:{}"]
-"""The model server is asked in either protocol, whatever the client speaks."""
+SHAPES = ["{}", "anthropic:{}", "responses:{}"]
+"""The model server is asked in each protocol, whatever the client speaks."""
 
 
 @pytest.fixture(scope="module")

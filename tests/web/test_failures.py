@@ -58,7 +58,7 @@ def test_a_websocket_is_refused_so_that_codex_goes_on_by_post() -> None:
         got = site.client.get("/v1/responses")
 
     assert (asked.status_code, asked.json["error"]["code"]) == (426, "upgrade_required")
-    assert (posted.status_code, got.status_code) == (404, 404)
+    assert (posted.status_code, got.status_code) == (200, 405)
 
 
 @pytest.mark.parametrize("path", BOTH)

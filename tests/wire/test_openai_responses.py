@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
@@ -46,16 +47,25 @@ PLAIN = Request(model="m", messages=(user("hi"),), stream=True)
 
 refusals = words.map(lambda text: Text(text, refusal=True))
 oslo, rome = '{"c":"Oslo"}', '{"c":"Rome"}'
-counter = st.integers(0, 10**9)
 
 
-def thought(number: int, text: str, sealed: bool) -> Thinking:
+def thought(number: int, text: str, *, sealed: bool) -> Thinking:
     note = {"id": f"rs_{number}", **({"encrypted_content": f"secret {number}"} if sealed else {})}
     return Thinking(text, vendor={"openai": note})
 
 
-thoughts = st.builds(thought, counter, words, st.booleans())
-sealed_thoughts = st.builds(thought, counter, words | st.just(""), st.just(True))
+thoughts = st.builds(thought, st.just(0), words, sealed=st.booleans())
+sealed_thoughts = st.builds(thought, st.just(0), words | st.just(""), sealed=st.just(True))
+
+
+def told_apart(parts: list[Part]) -> tuple[Part, ...]:
+    """Each thought under an id of its own, as servers give them."""
+    return tuple(
+        thought(place, part.text, sealed="encrypted_content" in part.vendor["openai"])
+        if isinstance(part, Thinking)
+        else part
+        for place, part in enumerate(parts)
+    )
 
 
 def merged(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -132,13 +142,27 @@ class TestDialect(DialectContract):
         return st.lists(texts | images | files | links | uploads | addresses, min_size=1, max_size=3).map(tuple)
 
     def assistant_parts(self) -> st.SearchStrategy[tuple[Part, ...]]:
-        return st.lists(texts | refusals | sealed_thoughts, min_size=1, max_size=3).map(tuple)
+        return st.lists(texts | refusals | sealed_thoughts, min_size=1, max_size=3).map(told_apart)
+
+    def messages(self, draw: st.DrawFn) -> tuple[Message, ...]:
+        """Each thought of the conversation under an id of its own."""
+        number = itertools.count()
+        return tuple(
+            replace(
+                message,
+                parts=tuple(
+                    thought(next(number), part.text, sealed=True) if isinstance(part, Thinking) else part
+                    for part in message.parts
+                ),
+            )
+            for message in super().messages(draw)
+        )
 
     def result_parts(self) -> st.SearchStrategy[tuple[Any, ...]]:
         return st.lists(texts | images, min_size=1, max_size=2).map(tuple)
 
     def response_parts(self) -> st.SearchStrategy[tuple[Part, ...]]:
-        return st.lists(texts | thoughts | refusals, max_size=4).map(tuple)
+        return st.lists(texts | thoughts | refusals, max_size=4).map(told_apart)
 
     def knobs(self) -> st.SearchStrategy[dict[str, Any]]:
         own = st.fixed_dictionaries(
