@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from tests.upstream_answers import Answer, Call, content_text, split
+from tests.upstream_answers import Answer, Call, content_text, conversation, split
 
 GREETING = "Hello from the model."
 
@@ -28,7 +28,10 @@ def obeying(body: dict[str, Any]) -> Answer:
 
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     inner = tool.get("function") or tool.get("custom") or tool
-    return {"name": inner.get("name", tool["type"]), "schema": inner.get("parameters") or inner.get("input_schema") or {}}
+    return {
+        "name": inner.get("name", tool["type"]),
+        "schema": inner.get("parameters") or inner.get("input_schema") or {},
+    }
 
 
 def _called(body: dict[str, Any], tools: dict[str, Any]) -> str | None:
@@ -45,17 +48,25 @@ def _called(body: dict[str, Any], tools: dict[str, Any]) -> str | None:
 
 
 def _has_results(body: dict[str, Any]) -> bool:
-    for message in body["messages"]:
+    for message in conversation(body):
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
-        if message["role"] == "tool" or any(block.get("type") == "tool_result" for block in blocks):
+        if (
+            "output" in message
+            or message.get("role") == "tool"
+            or any(block.get("type") == "tool_result" for block in blocks)
+        ):
             return True
     return False
 
 
 def _wanted(body: dict[str, Any]) -> dict[str, Any] | None:
     """The schema that the answer must fit; that of any object where only JSON is asked for."""
-    form = body.get("response_format") or (body.get("output_config") or {}).get("format") or {"type": "text"}
+    places = [
+        body.get("response_format"),
+        *((body.get(name) or {}).get("format") for name in ("output_config", "text")),
+    ]
+    form = next((place for place in places if place), {"type": "text"})
     match form["type"]:
         case "json_schema":
             return dict((form.get("json_schema") or form)["schema"])
@@ -67,7 +78,7 @@ def _wanted(body: dict[str, Any]) -> dict[str, Any] | None:
 
 def _in_words(body: dict[str, Any]) -> dict[str, Any] | None:
     """The first JSON Schema of an object that stands in the conversation's own words."""
-    contents = [body.get("system"), *(message.get("content") for message in body["messages"])]
+    contents = [body.get("system"), *(message.get("content") for message in conversation(body))]
     text = "\n".join(content_text(content) for content in contents)
     for place in (found.start() for found in re.finditer(r"{", text)):
         try:

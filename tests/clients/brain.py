@@ -24,6 +24,7 @@ def before(name: str, *, claude: bool = False, retries: int = 2) -> Flow:
 
 brain = Brain("stub-model", before("obey"))
 brain.add_flow(before("obey", claude=True), name="stub-claude")
+brain.add_flow(Flow(model=Model("obey", api="responses", base_url=f"{UPSTREAM}/v1")), name="stub-responses")
 brain.add_flow(before("reasoning"), name="thinker")
 brain.add_flow(before("reasoning", claude=True), name="thinker-claude")
 brain.add_flow(before("tools:2"), name="calls")
