@@ -10,7 +10,7 @@ from typing import Unpack
 
 from bigbrain.agents import Agent as BrainAgent
 from bigbrain.chat import Chat, model_name
-from bigbrain.errors import BrainError, TaskFailed, WiringError
+from bigbrain.errors import TaskFailed, WiringError
 from bigbrain.messages import Message, user
 from bigbrain.models import Asks, ModelRef, connect
 from bigbrain.orchestrator import prompting
@@ -21,7 +21,7 @@ from bigbrain.orchestrator.claude_code import ClaudeCode
 from bigbrain.orchestrator.conversations import asked_of, check_given, plain
 from bigbrain.orchestrator.options import Options, Wanted
 from bigbrain.orchestrator.results import TaskResult, ToolTrace
-from bigbrain.orchestrator.tasks import Listeners, Task
+from bigbrain.orchestrator.tasks import Listeners, Task, failure
 from bigbrain.run import Run
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
@@ -131,8 +131,9 @@ class Orchestrator:
                     listeners=listeners,
                 )
                 return task.result()
-        except BrainError as exc:
-            return TaskResult("error", str(exc), error=exc)
+        except Exception as exc:
+            error = failure(exc)
+            return TaskResult("error", str(error), error=error)
 
     def _lone_backend(self) -> Backend:
         return self._own_backend or self._model(self._lone_model)

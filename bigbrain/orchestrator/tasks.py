@@ -31,6 +31,15 @@ class Listeners:
     token: Callable[[str], None] | None = None
 
 
+def failure(error: Exception) -> BrainError:
+    """What a task failed with, as an error of ours: else it is a callback's, or a backend's that breaks its promise."""
+    if isinstance(error, BrainError):
+        return error
+    failed = TaskFailed(f"{type(error).__name__}: {error}")
+    failed.__cause__ = error
+    return failed
+
+
 class Task:
     """A task under way; `result` carries it out."""
 
@@ -61,12 +70,8 @@ class Task:
         """Carries the task out; whatever it fails with is in the result."""
         try:
             return self._result("success", self._answer())
-        except BrainError as exc:
-            return self._result("error", str(exc), exc)
-        # a callback's, or a backend's that breaks its promise
         except Exception as exc:
-            error = TaskFailed(f"{type(exc).__name__}: {exc}")
-            error.__cause__ = exc
+            error = failure(exc)
             return self._result("error", str(error), error)
 
     def _result(self, status: Status, answer: str, error: BrainError | None = None) -> TaskResult:

@@ -38,6 +38,7 @@ def test_a_chain_of_describe_call_and_finish_comes_to_an_answer() -> None:
     assert (result.status, result.answer, result.ok) == ("success", ANSWER, True)
     assert result.tool_traces == (ToolTrace("user-retriever", "User 1", USER_1, "user-agent"),)
     assert result.steps == 3
+    assert all(request.messages[0] == model.last.messages[0] for request in model.asked), "a provider can cache it"
     assert desk.given == [("user-retriever", "User 1")]
     talk = told(model)
     assert [role for role, _ in talk] == ["user", "assistant", "user", "assistant", "user"]
@@ -54,6 +55,7 @@ def test_the_instructions_list_root_agents_only_and_the_whole_protocol() -> None
     instructions = model.last.messages[0]
 
     assert instructions.role == "system"
+    assert instructions.text.endswith("Answer in French.")
     for said in ("user-agent: Answers questions about users.", "math: Routes", "JSON", "Answer in French."):
         assert said in instructions.text
     for action in ("describe", "call", "finish", "abort"):
@@ -379,6 +381,12 @@ class TestFailing:
         result = Orchestrator(Desk().agents, model=ScriptedModel()).execute_task("")
 
         assert (result.status, result.answer) == ("error", "the prompt is empty; say what is to be done")
+
+    def test_a_prompt_that_no_wire_can_carry_is_an_error(self) -> None:
+        result = Orchestrator(Desk().agents, model=ScriptedModel()).execute_task("half \ud83e")
+
+        assert result.status == "error"
+        assert "Unicode" in result.answer
 
     def test_a_model_without_a_key_is_an_error_that_names_the_remedy(self) -> None:
         result = Orchestrator(Desk().agents).execute_task("go")

@@ -10,6 +10,8 @@ from bigbrain.chat import Chat
 from bigbrain.flows import Flow
 from bigbrain.messages import ToolCall
 from bigbrain.models import Model
+from bigbrain.orchestrator import Agent as Theme
+from bigbrain.orchestrator import Orchestrator
 from bigbrain.tools import Tool, tool
 from bigbrain.turns import Turn
 
@@ -51,3 +53,10 @@ def misuse(one: Agent, call: ToolCall, bare: Tool[..., object]) -> None:
     double("2")  # type: ignore[arg-type]
     assert_type(call.extract(Intent), Intent)
     assert_type(bare.bind(lambda: 1)(), int)
+
+
+def misuse_of_orchestrators(theme: Theme) -> None:
+    Orchestrator([theme]).execute_task("go", [], [], print)  # type: ignore[call-arg]
+    Orchestrator([theme], maxSteps=5)  # type: ignore[call-arg]
+    Flow(theme)  # type: ignore[arg-type]
+    Flow(Orchestrator([theme]))
