@@ -60,6 +60,8 @@ class Agent:
     cpu: bool = False
     needs_model: bool = False
     """Whether its handler cannot do without a model, so that a missing one is found when the brain is built."""
+    parts: Sequence[str] = ()
+    """Lines about what it is made of, for those who read the brain's tree."""
 
     def __post_init__(self) -> None:
         if isinstance(self.selects, str):
@@ -67,6 +69,7 @@ class Agent:
         # a list would make the agent change when its author changes it
         object.__setattr__(self, "selects", tuple(self.selects))
         object.__setattr__(self, "tools", tuple(self.tools))
+        object.__setattr__(self, "parts", tuple(self.parts))
         if self.repairs < 0:
             raise WiringError(f"agent `{self.name}`: `repairs` is {self.repairs}; give 0 or more")
         if self.schema is not None:

@@ -59,12 +59,16 @@ def _title(binding: Binding) -> str:
 def _inside(work: Work, bindings: Mapping[str, Binding], indent: str) -> Iterator[str]:
     match work:
         case Team(solos):
-            yield from (f"{indent}{_who(solo)}" for solo in solos)
+            for solo in solos:
+                yield f"{indent}{_who(solo)}"
+                yield from _inside(solo, bindings, indent + "  ")
         case Members(members=members):
             for member in members:
                 yield f"{indent}{member.name}"
                 yield from _items(member.items, bindings, indent + "  ")
-        case Solo() | Notice() | Deferral():
+        case Solo(agent):
+            yield from (f"{indent}{part}" for part in agent.parts)
+        case Notice() | Deferral():
             return
         case _:
             assert_never(work)

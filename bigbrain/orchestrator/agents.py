@@ -88,6 +88,14 @@ def paths(roots: Sequence[Agent], above: str = "") -> Iterator[str]:
         yield from paths(one.sub_agents, f"{above}{one.name}/")
 
 
+def outline(roots: Sequence[Agent], above: str = "") -> Iterator[str]:
+    """A line for each agent with its path and the tags of its tools."""
+    for one in roots:
+        path = above + one.name
+        yield f"{path}: {', '.join(tool.tag for tool in one.tools)}" if one.tools else path
+        yield from outline(one.sub_agents, f"{path}/")
+
+
 def _cycles(agent: Agent, above: tuple[Agent, ...]) -> Iterator[str]:
     if any(one is agent for one in above):
         yield "/".join(one.name for one in (*above, agent))

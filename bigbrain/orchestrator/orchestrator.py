@@ -14,7 +14,7 @@ from bigbrain.errors import TaskFailed, WiringError
 from bigbrain.messages import Message, user
 from bigbrain.models import Asks, ModelRef, connect
 from bigbrain.orchestrator import prompting
-from bigbrain.orchestrator.agents import Agent, check_agents
+from bigbrain.orchestrator.agents import Agent, check_agents, outline
 from bigbrain.orchestrator.backends import Backend, ModelBackend
 from bigbrain.orchestrator.cancellation import joined
 from bigbrain.orchestrator.claude_code import ClaudeCode
@@ -85,6 +85,7 @@ class Orchestrator:
             handler=self._take_turn,
             model=self.options.wanted_model if needs_model else None,
             needs_model=needs_model,
+            parts=tuple(outline(self.agents)),
         )
 
     def _take_turn(self, turn: Turn, chat: Chat) -> None:

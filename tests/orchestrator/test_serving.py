@@ -19,6 +19,7 @@ from bigbrain.orchestrator.backends import Conversation, Said
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
 from bigbrain.testing import Client, Says, ScriptedModel
+from bigbrain.trees import draw
 from tests.orchestrator.users import ABORT, ADD, DESCRIBE, FINISH, RETRIEVE, Desk, told
 
 ANSWER = "User 1 was born in 2001."
@@ -276,6 +277,22 @@ class TestModels:
             answer = client.chat("go")
 
         assert (answer.text, answer.usage) == ("GO", Usage(1, 2))
+
+
+def test_the_tree_of_the_brain_shows_its_agents_and_their_tools() -> None:
+    flow, _ = served(FINISH, name="desk")
+    settings = Settings()
+    brain = Brain("b", flow.named("x"))
+
+    lines = draw(brain.compiled(settings), {}).splitlines()
+
+    assert lines[1:] == [
+        "  0  b/x: agent desk, ScriptedModel('scripted')",
+        "    user-agent: user-retriever",
+        "    math",
+        "    math/basic: add",
+        "    math/advanced: diff",
+    ]
 
 
 def test_it_stands_wherever_a_flow_does() -> None:
