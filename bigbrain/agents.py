@@ -32,7 +32,7 @@ Role: TypeAlias = str | Callable[[Turn], str]
 
 def answer_as_the_model(turn: Turn, chat: Chat) -> None:
     """What an agent without a handler does: the model's answer is its answer, tools and all."""
-    turn.relay(chat.ask(*turn.messages, forward=True))
+    turn.relay(chat.ask(*turn.messages, forward=True, beginning=turn.begun))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from bigbrain.events import Closed, Delta, Event, Finished, Opened
 from bigbrain.messages import Message, Stop, Text, Thinking, ToolCall, Usage, Vendor
+from bigbrain.resuming import Continuing
 from bigbrain.wire.pairing import fresh_id
 
 BETWEEN = "\n\n"
@@ -99,6 +100,14 @@ class Answer:
         self.emit = emit
         self.backlog = tuple(backlog)
         self._open = -1
+
+    @property
+    def begun(self) -> str:
+        """The text that the client has of what is to be given next, from an earlier attempt."""
+        emit = self.emit
+        if not isinstance(emit, Continuing) or self.backlog:
+            return ""
+        return emit.begun.removeprefix(BETWEEN if self.given.text else "")
 
     def catch_up(self) -> None:
         """Gives the client the texts that it has not got yet."""

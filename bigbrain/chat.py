@@ -22,6 +22,7 @@ from bigbrain.fitting import answer_schema, fitted, told
 from bigbrain.messages import JSON, Message, Request, ToolChoice, ToolSpec, system, user
 from bigbrain.models import Askable, Asks, Model, connect
 from bigbrain.models.connection import Connection
+from bigbrain.prefilling import prefilled
 from bigbrain.replies import Reply as Reply
 from bigbrain.resolving import Loop
 from bigbrain.run import Run
@@ -119,6 +120,7 @@ class Chat:
         forward: bool = False,
         schema: object = None,
         repairs: int | None = None,
+        beginning: str = "",
     ) -> Reply:
         """Adds `messages`, asks the model once and gives its reply; the reply is not added, and no tool is run.
 
@@ -129,6 +131,8 @@ class Chat:
         schema: the shape that the answer must have, a dataclass, a marshmallow Schema, a pydantic model or a `Shape`.
         The answer is then read whole and checked fully; the reply's text is its JSON, in one piece.
         repairs: how often an answer that does not fit is put back to the model with its faults.
+        beginning: how the answer begins, such as `turn.begun`; a model that can (`Model.prefill`) goes on from there, any
+        other is asked for all of it. The reply has the beginning, too. Not for answers with a schema.
 
         Raises `WiringError` when there is no model, `ModelError` when the model refuses or cannot be reached,
         `SchemaError` when its last answer does not fit or was cut off, `BudgetSpent` when no more may be asked.
@@ -136,7 +140,7 @@ class Chat:
         self.settle()
         self.add(*messages)
         question = self._question(tools, choice, forward=forward, schema=schema, repairs=repairs)
-        return self._round(question, question.choice)
+        return self._round(question, question.choice, beginning)
 
     def resolve(
         self,
@@ -231,7 +235,7 @@ class Chat:
             self._repairs if repairs is None else repairs,
         )
 
-    def _round(self, question: _Question, choice: ToolChoice) -> Reply:
+    def _round(self, question: _Question, choice: ToolChoice, beginning: str = "") -> Reply:
         """One answer; a fitted one when there is a shape."""
         model = self._connected()
         role = self._role if isinstance(self._role, str) else self._role()
@@ -240,7 +244,7 @@ class Chat:
         messages = (*((system(role),) if role else ()), *self._messages)
         request = question.request(messages, choice, model)
         if question.shape is None:
-            return self._call(model, request)
+            return self._call(prefilled(model, request, beginning), request)
         return fitted(
             lambda more: self._call(model, replace(request, messages=(*request.messages, *more))),
             question.shape,

@@ -117,6 +117,14 @@ class Turn:
         return hashlib.sha256(f"{self._run.id}\0{self._run.path}".encode()).hexdigest()[:32]
 
     @property
+    def begun(self) -> str:
+        """The text that the client has of this turn's answer from an attempt that was lost with its worker; mostly "".
+
+        To be given to the model to go on with: `chat.ask(…, beginning=turn.begun)`.
+        """
+        return self._answer.begun if self._answer is not None else ""
+
+    @property
     def spent(self) -> Usage:
         """What the whole run has spent on models so far; calls under way are not in it."""
         return self._run.purse.total

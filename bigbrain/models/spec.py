@@ -84,6 +84,10 @@ class Model:
     top_k: int | None = None
     stop: tuple[str, ...] = ()
     think: Think | None = None
+    prefill: bool | Mapping[str, JSON] = field(default=False, hash=False)
+    """Whether the server goes on with an answer whose beginning is the last message, as Anthropic's older models,
+    llama.cpp and Mistral do; a mapping holds the fields that it wants then, such as vLLM's `{"continue_final_message": True,
+    "add_generation_prompt": False}`. A durable flow that lost its worker has the answer gone on with where the client is."""
     extra: Mapping[str, JSON] = field(default_factory=dict, hash=False)
     """Further top-level fields of the provider's own request, such as `{"seed": 7}`."""
 
