@@ -12,6 +12,7 @@
     │   │   └── UnknownModel   a model that a strict brain does not have
     │   └── Conflict       its run id belongs to another request
     ├── Busy               this deployment is full; try again later
+    ├── ServerEnding       the server that relays an answer is being restarted
     ├── ModelError         the model behind the brain failed
     │   ├── ModelRefused   it refused our key or our request
     │   │   └── ContextTooLong  the conversation does not fit it
@@ -157,6 +158,15 @@ class Busy(BrainError):
     @property
     def public(self) -> str:
         return str(self)
+
+
+class ServerEnding(BrainError):
+    """Raised when the server that relays an answer ends before it; its run goes on."""
+
+    status = 503
+    code = "server_ending"
+    retryable = True
+    safe = "The server is being restarted and the run goes on; send the request again, under the same run id, for its answer."
 
 
 class ModelError(BrainError):

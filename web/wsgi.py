@@ -21,6 +21,7 @@ from bigbrain.reception import Reception
 from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
 from web import create_app
+from web.endings import end_with_notice
 
 RETRIES = 3
 """How often a command is sent again while Redis is away: it comes back sooner, or the client is told to come back."""
@@ -41,7 +42,9 @@ def make_app(settings: Settings) -> Flask:
     ring = RedisRing(store.client)
     atexit.register(ring.close)
     program.listen(ring)
-    reception = Reception(brain, program, Runs(program, store, queue), Hub(store))
+    hub = Hub(store)
+    end_with_notice(hub)
+    reception = Reception(brain, program, Runs(program, store, queue), hub)
     return create_app(reception, settings=settings, tracers=program.tracers)
 
 

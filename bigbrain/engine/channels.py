@@ -28,7 +28,7 @@ import redis
 
 from bigbrain.engine.marks import is_mark, kept_before
 from bigbrain.engine.store import RunStore, subscribed
-from bigbrain.errors import RunExpired, RunInterrupted
+from bigbrain.errors import BrainError, RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, read_events
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ BEGINNING = 1
 Entry: TypeAlias = tuple[int, list[Event]]
 """An entry of a run's log: its number and its events."""
 
-_Mail: TypeAlias = tuple[int, bytes] | Literal["again", "nudge"]
+_Mail: TypeAlias = tuple[int, bytes] | Literal["again", "nudge"] | BrainError
 
 
 class Follower:
@@ -94,7 +94,10 @@ class Follower:
             if entries := self._take(mail):
                 return entries
 
-    def _take(self, mail: tuple[int, bytes] | Literal["again"]) -> list[Entry]:
+    def _take(self, mail: tuple[int, bytes] | Literal["again"] | BrainError) -> list[Entry]:
+        if isinstance(mail, BrainError):
+            self._over = True
+            return [(self.seq, [Failed.of(mail)])]
         if mail == "again":
             return self._catch_up()
         seq, line = mail
@@ -210,6 +213,10 @@ class Hub:
             # who has joined meanwhile joins once more, for the channel they share has just been taken out
             for newer in tuple(self._followers.get(follower.run_id, ())):
                 newer.post("again")
+
+    def dismiss(self, error: BrainError) -> None:
+        """Ends what every follower reads with an error; the runs go on, and may be followed elsewhere."""
+        self._post_all(error)
 
     def close(self) -> None:
         """Has the subscription end, which takes it up to a second."""

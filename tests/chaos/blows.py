@@ -27,10 +27,11 @@ KINDS = {
     "redis": 1,
     "stopped worker": 3,
     "ended worker": 2,
+    "ended web": 1,
 }
-"""What may be struck, and how often of so many times. The last is asked to end, as in a rolling restart."""
+"""What may be struck, and how often of so many times. The last two are asked to end, as in a rolling restart."""
 
-MARKS = {"worker": " -Q io", "pool": " -Q cpu", "web": "gunicorn", "beat": " beat "}
+MARKS = {"worker": " -Q io", "pool": " -Q cpu", "web": "gunicorn", "ended web": "gunicorn", "beat": " beat "}
 """What is in the command lines of these processes."""
 
 SPARED_LAPSES = 2
@@ -67,7 +68,7 @@ class Blows:
                 os.kill(pid, signal.SIGSTOP)
                 self.waking.add(asyncio.create_task(_continue(pid), name=str(pid)))
             else:
-                os.kill(pid, signal.SIGTERM if kind == "ended worker" else signal.SIGKILL)
+                os.kill(pid, signal.SIGTERM if kind.startswith("ended") else signal.SIGKILL)
 
     def last(self, pid: int, before: int) -> tuple[int, str]:
         """The last blow that a process got before that moment; 0 and no kind when there was none."""
@@ -81,7 +82,7 @@ def _found(stack: Deployment, client: redis.Redis, kind: str) -> set[int]:
     if kind == "redis":
         return {client.info("server")["process_id"]}
     found = sorted(stack.pids(MARKS.get(kind, MARKS["worker"])))
-    if kind == "web":
+    if MARKS.get(kind) == "gunicorn":
         # the first is the master, whose death is the supervisor's business and not a client's
         return set(found[1:])
     return set(found) - _worn(client)

@@ -10,6 +10,7 @@ import pytest
 
 from bigbrain.settings import Limits
 from bigbrain.stack import GUNICORN_CONF
+from web.endings import LAST_MOMENT
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / GUNICORN_CONF
@@ -19,6 +20,12 @@ def test_the_brain_refuses_before_gunicorn_lets_callers_hang() -> None:
     conf = runpy.run_path(str(CONF))
 
     assert conf["worker_connections"] > Limits().max_streams
+
+
+def test_open_answers_are_ended_before_gunicorn_cuts_them() -> None:
+    conf = runpy.run_path(str(CONF))
+
+    assert conf["graceful_timeout"] - LAST_MOMENT >= 3
 
 
 def test_it_imports_nothing_that_gevent_could_not_replace_afterwards() -> None:
