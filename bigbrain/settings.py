@@ -96,8 +96,9 @@ class Settings:
     heartbeat: float = 10.0
     """`BIG_BRAIN_HEARTBEAT`: seconds of silence after which an open answer shows that it lives; proxies cut at 60."""
     drain: int = 25
-    """`BIG_BRAIN_DRAIN`: seconds that the steps under way get to finish once a worker was asked to end (TERM); then they
-    go on in other workers. Less than the seconds after which it is killed: 35 under `bigbrain up`."""
+    """`BIG_BRAIN_DRAIN`: seconds that what is under way gets to finish once a process was asked to end (TERM): the steps of a
+    worker, which then go on in other workers, and the open answers of a web process, which then end with an error that says to come
+    back. Less than the seconds after which a process is killed: 35 under `bigbrain up`."""
     limits: Limits = Limits()
 
     @classmethod

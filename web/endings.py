@@ -8,17 +8,20 @@ on; whoever asks again under the id gets the whole answer from another process.
 from __future__ import annotations
 
 import signal
-import threading
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
+
+import gevent
 
 from bigbrain.engine.channels import Hub
 from bigbrain.errors import ServerEnding
 
-LAST_MOMENT = 25.0
-"""Seconds after TERM at which open answers are ended; less than the `graceful_timeout` in `gunicorn_conf.py`."""
+Later = Callable[[float, Callable[[], None]], object]
+"""Has something done after so many seconds; called while a signal is handled, where gevent lets nobody wait."""
 
 
-def end_with_notice(hub: Hub, after: float = LAST_MOMENT) -> None:
+def end_with_notice(hub: Hub, after: float, later: Later = gevent.spawn_later) -> None:
     """From now on, TERM does what it did and has the hub's followers told, `after` seconds later, that this is the end.
 
     Call it in the main thread, when whoever runs this process has set its own handler.
@@ -26,9 +29,7 @@ def end_with_notice(hub: Hub, after: float = LAST_MOMENT) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     def end(number: int, frame: FrameType | None) -> None:
-        notice = threading.Timer(after, hub.dismiss, [ServerEnding()])
-        notice.daemon = True
-        notice.start()
+        later(after, partial(hub.dismiss, ServerEnding()))
         if callable(before):
             before(number, frame)
 

@@ -43,8 +43,8 @@ forwarded_allow_ips = ""
 # Seconds without a heartbeat before a worker is killed. A long stream does beat; a handler stuck in C code does not.
 timeout = 60
 
-# Seconds that open streams get to end after TERM. What is cut goes on in its worker and can be taken up by run id.
-graceful_timeout = 30
+# Seconds after TERM at which what is still open is cut. Answers are ended before, see `endings.py`: after `BIG_BRAIN_DRAIN`.
+graceful_timeout = 5 + int(os.environ.get("BIG_BRAIN_DRAIN") or 25)
 
 # Seconds an idle connection stays: SDKs pool theirs, and 2 by default would make each turn of a chat connect again.
 keepalive = 5

@@ -43,7 +43,7 @@ def make_app(settings: Settings) -> Flask:
     atexit.register(ring.close)
     program.listen(ring)
     hub = Hub(store)
-    end_with_notice(hub)
+    end_with_notice(hub, settings.drain)
     reception = Reception(brain, program, Runs(program, store, queue), hub)
     return create_app(reception, settings=settings, tracers=program.tracers)
 

@@ -41,8 +41,10 @@ class Seen:
     """Answers that were not what they had to be, or ended in an error that a client must not see."""
     pauses: list[float] = field(default_factory=list)
     """Seconds for which the open stream of a durable run was held up."""
-    again: int = 0
-    """How often a request was sent again."""
+    again: Counter[str] = field(default_factory=Counter)
+    """How often a request was sent again, by what had ended the one before."""
+    heard: int = 0
+    """Frames that came, of all answers together."""
 
 
 class Client:
@@ -63,6 +65,11 @@ class Client:
                 await self._ask(http, model, f"chaos-{self._number}-{count}")
                 count += 1
 
+    async def ask_once(self, model: str, run_id: str) -> tuple[str, str]:
+        """The text of one answer and the code of its error, or its status, if it has one."""
+        async with httpx2.AsyncClient(timeout=60) as http:
+            return await self._stream(http, model, run_id)
+
     async def _ask(self, http: httpx2.AsyncClient, model: str, run_id: str) -> None:
         last = ""
         for _ in range(TRIES):
@@ -79,7 +86,7 @@ class Client:
                 if model in DURABLE and not last.isdigit():
                     self._seen.wrong.append(f"{run_id} {model}: {last} after {text!r}")
                     return
-            self._seen.again += 1
+            self._seen.again[last] += 1
             await asyncio.sleep(0.5)
         self._seen.wrong.append(f"{run_id} {model}: no answer in {TRIES} tries, at last {last}")
 
@@ -100,6 +107,7 @@ class Client:
             async for frame in _frames(response):
                 if frame == "[DONE]":
                     return "".join(pieces), ""
+                self._seen.heard += 1
                 document = msgspec.json.decode(frame)
                 if "error" in document:
                     return "".join(pieces), document["error"]["code"]

@@ -38,7 +38,7 @@ class Report:
         return "\n".join(
             (
                 f"{given.total()} blows {dict(given)}",
-                f"answers {dict(seen.answers)}, {len(seen.wrong)} wrong, {seen.again} sent again",
+                f"answers {dict(seen.answers)}, {len(seen.wrong)} wrong, {seen.again.total()} sent again {dict(seen.again)}",
                 f"steps lost and begun elsewhere: {_spread(lost)}; {self.unstruck} lost without a blow",
                 *(f"  {kind}: {_spread(seconds)}" for kind, seconds in sorted(self.recoveries.items())),
                 f"durable streams held up, with the way back to where the client was: {_spread(seen.pauses)}",

@@ -45,4 +45,27 @@ def test_a_rolling_restart_under_load_loses_nothing(tmp_path: Path) -> None:
     assert seen.wrong == []
     assert set(seen.answers) == set(EXPECTED) >= set(DURABLE)
     # not even those that are not durable: each process finishes what it has begun
-    assert seen.again == 0
+    assert seen.again == {}
+
+
+def test_an_answer_that_outlasts_its_web_process_is_ended_with_an_error_and_had_by_coming_back(tmp_path: Path) -> None:
+    seen = Seen()
+    arguments = ("up", "tests.brains", "--port", "0", "--web", "1", "--workers", "1")
+    with (
+        Upstream() as upstream,
+        deployed(*arguments, data=tmp_path, UPSTREAM=upstream.url, BIG_BRAIN_DRAIN="1") as stack,
+    ):
+        client = Client(0, stack.openai, seen)
+
+        async def asked() -> tuple[str, str]:
+            stream = asyncio.create_task(client.ask_once("lasting", "r"))
+            await asyncio.to_thread(until, lambda: seen.heard > 5, 20)
+            os.kill(sorted(stack.pids("gunicorn"))[1], signal.SIGTERM)
+            return await stream
+
+        text, error = asyncio.run(asked())
+        assert error == "server_ending"
+        assert EXPECTED["lasting"].startswith(text)
+        assert until(lambda: len(stack.pids("gunicorn")) == 2, 30)
+        whole, error = asyncio.run(client.ask_once("lasting", "r"))
+        assert (whole.strip(), error) == (EXPECTED["lasting"], "")

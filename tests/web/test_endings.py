@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -32,10 +32,16 @@ def ended() -> Iterator[threading.Event]:
     signal.signal(signal.SIGTERM, before)
 
 
+def in_a_thread(after: float, do: Callable[[], None]) -> None:
+    timer = threading.Timer(after, do)
+    timer.daemon = True
+    timer.start()
+
+
 def test_an_open_answer_ends_with_an_error_that_can_be_tried_again_and_its_run_goes_on(
     hub: Hub, store: RunStore, ended: threading.Event
 ) -> None:
-    end_with_notice(hub, after=0.05)
+    end_with_notice(hub, after=0.05, later=in_a_thread)
     with hub.follow("r1", seq=1) as follower:
         store.start(new_run(), hub.channel)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -49,7 +55,7 @@ def test_an_open_answer_ends_with_an_error_that_can_be_tried_again_and_its_run_g
 
 
 def test_what_is_told_until_then_is_told(hub: Hub, store: RunStore, ended: threading.Event) -> None:
-    end_with_notice(hub, after=60)
+    end_with_notice(hub, after=60, later=in_a_thread)
     with hub.follow("r1", seq=1) as follower:
         store.start(new_run(), hub.channel)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -58,7 +64,7 @@ def test_what_is_told_until_then_is_told(hub: Hub, store: RunStore, ended: threa
 
 
 def test_the_error_says_what_to_do(hub: Hub, store: RunStore, ended: threading.Event) -> None:
-    end_with_notice(hub, after=0.0)
+    end_with_notice(hub, after=0.0, later=in_a_thread)
     with hub.follow("r1", seq=1) as follower:
         store.start(new_run(), hub.channel)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bigbrain.settings import Limits
+from bigbrain.settings import Limits, Settings
 from bigbrain.stack import GUNICORN_CONF
-from web.endings import LAST_MOMENT
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / GUNICORN_CONF
@@ -22,10 +21,13 @@ def test_the_brain_refuses_before_gunicorn_lets_callers_hang() -> None:
     assert conf["worker_connections"] > Limits().max_streams
 
 
-def test_open_answers_are_ended_before_gunicorn_cuts_them() -> None:
+@pytest.mark.parametrize("drain", [None, 90])
+def test_open_answers_are_ended_before_gunicorn_cuts_them(monkeypatch: pytest.MonkeyPatch, drain: int | None) -> None:
+    if drain:
+        monkeypatch.setenv("BIG_BRAIN_DRAIN", str(drain))
     conf = runpy.run_path(str(CONF))
 
-    assert conf["graceful_timeout"] - LAST_MOMENT >= 3
+    assert conf["graceful_timeout"] == Settings.read().drain + 5
 
 
 def test_it_imports_nothing_that_gevent_could_not_replace_afterwards() -> None:
