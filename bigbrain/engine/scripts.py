@@ -13,7 +13,7 @@ step is to be run anew; `fence`, counted up by each claim: whoever holds an olde
 one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `kept`, the last entry of the log that is committed; `failures` of that step;
-`expires`, the moment from which on the run is given up; `answered`, whether the client has its whole answer;
+`lives`, how long the run may last (ms), and `expires`, the moment from which on it is given up; `answered`, whether the client has its whole answer;
 `state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due,
 `claimed`, when it was claimed, and `waited`, the time between (ms); `mailed`, when its message was sent once more.
 `keep`, how long the run is kept when it is over, if not as long as others (ms).
@@ -91,6 +91,9 @@ if token then return token == ARGV[2] and 1 or 0 end
 local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now, 'kept', 1}
 for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
 redis.call('HSET', key(id, ''), unpack(fields))
+-- by this server's clock, as all moments: the sender's may be another
+local lives = redis.call('HGET', key(id, ''), 'lives')
+if lives then redis.call('HSET', key(id, ''), 'expires', now + lives) end
 log(id, 1, ARGV[6])
 local scope = redis.call('HGET', key(id, ''), 'scope')
 if scope then redis.call('ZADD', 'bb:runs:' .. scope, now, id); redis.call('PEXPIRE', 'bb:runs:' .. scope, ARGV[3]) end

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from time import time
 from uuid import uuid4
 
 import msgspec
@@ -118,7 +117,7 @@ class RunStore:
             **({"parent": run.parent} if run.parent else {}),
             **({"scope": run.scope} if run.scope else {}),
             **({"fingerprint": run.fingerprint} if run.fingerprint else {}),
-            **({"expires": str(_ms(time() + run.terms.ttl))} if run.terms.ttl else {}),
+            **({"lives": str(_ms(run.terms.ttl))} if run.terms.ttl else {}),
             **({"patient": "1"} if run.terms.patient else {}),
             **({"keep": str(_ms(run.kept))} if run.kept else {}),
         }

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import fakeredis
 import pytest
+from msgspec.structs import replace
 from redis.client import PubSub
 
 from bigbrain.engine.leases import Leases, hand_back
-from bigbrain.engine.records import Claim, Outcome
+from bigbrain.engine.records import Claim, Outcome, Terms
 from bigbrain.engine.store import LATE, RunStore
 from bigbrain.errors import RunInterrupted
 from bigbrain.scope import Scope
@@ -174,6 +175,13 @@ def test_a_run_whose_time_is_over_is_claimed_no_more_and_ended(patient: RunStore
     assert patient.wake().steps == ()
     record = patient.record("r1")
     assert (record.status, record.error["code"]) == ("failed", "run_expired")
+
+
+def test_how_long_a_run_may_last_is_measured_by_the_servers_clock(patient: RunStore) -> None:
+    patient.start(replace(new_run(durable=True), terms=Terms(durable=True, ttl=50.0)))
+
+    begun, expires = (int(value) for value in patient.client.hmget("bb:run:r1", "begun", "expires"))
+    assert expires - begun == 50_000
 
 
 def test_a_process_that_ends_hands_back_its_steps_at_once(patient: RunStore) -> None:
