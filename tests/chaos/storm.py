@@ -89,7 +89,7 @@ def storm(stack: Deployment, *, blows: int, clients: int, seed: int, every: floa
 
 
 def _add_recoveries(report: Report, client: redis.Redis, steps: Sequence[dict[str, object]]) -> None:
-    begun = {(step["path"], step["attempt"]): int(str(step["ended"])) - int(str(step["took"])) for step in steps}
+    begun = {(step["path"], step["attempt"]): int(str(step["ended"])) - int(str(step.get("took", 0))) for step in steps}
     for step in steps:
         if step["result"] != "lost":
             continue
