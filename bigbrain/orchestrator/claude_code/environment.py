@@ -10,11 +10,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+LOGIN = "CLAUDE_CODE_OAUTH_TOKEN"
+"""The CLI's own login, where it is not in its files; not for a server whose key is given."""
+
 PASSED = (
     *("HOME", "USER", "LOGNAME", "PATH", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
-    *("XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN"),
+    *("XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", LOGIN),
 )
 """What is handed on: the user, the way into the network, where the CLI keeps its own state and login."""
 
@@ -57,9 +60,10 @@ def environment(
         "ANTHROPIC_BASE_URL": server_url,
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": None if max_tokens is None else str(max_tokens),
     }
+    passed = [name for name in PASSED if ours.get(name) and not (api_key and name == LOGIN)]
     return {
         "PATH": DEFAULT_PATH,
-        **{name: ours[name] for name in PASSED if ours.get(name)},
+        **{name: ours[name] for name in passed},
         **QUIET,
         **CLOSED,
         **{name: value for name, value in own.items() if value},

@@ -5,7 +5,8 @@ the process that asked has been killed. It leads a process group (whoever starts
 to that) in which the command runs. LINE is the number of a socket whose other end the
 asking process holds. The group is ended, TERM first and KILL after GRACE seconds, when
 this program gets TERM and when that other end is closed, at the latest by the kernel,
-however its owner dies. When the command ends by itself, its exit status is written to
+however its owner dies. A copy of that end may live on in a process that its owner forked,
+so the owner itself is looked at as well, once a second. When the command ends by itself, its exit status is written to
 LINE as digits, and what it left running is killed.
 
 All that it holds open, such as the lock of a session, stays open until the group is
@@ -20,10 +21,15 @@ import signal
 import sys
 import time
 
+LOOK = 1.0
+"""Seconds between two looks at whether the owner is still there."""
+
 
 def main(argv: list[str]) -> None:
     """Run the command in `argv[3:]`; does not return, because this process is one of the group that it ends."""
     line, grace, command = int(argv[1]), float(argv[2]), argv[3:]
+    # A thread that blocks signals hands that on to what it starts.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signals = _watched(signal.SIGTERM, signal.SIGCHLD)
     try:
         child = _started(command, line)
@@ -37,9 +43,11 @@ def main(argv: list[str]) -> None:
 
 def _watch(child: int, signals: int, line: int, grace: float) -> int | None:
     """The exit status of `child` when it ends by itself; None when it was ended, or would not end."""
+    owner = os.getppid()
     while (status := _ended(child)) is None:
-        ready, _, _ = select.select([signals, line], [], [])
-        if line in ready or (signals in ready and signal.SIGTERM in os.read(signals, 4096)):
+        ready, _, _ = select.select([signals, line], [], [], LOOK)
+        stop = signals in ready and signal.SIGTERM in os.read(signals, 4096)
+        if stop or line in ready or os.getppid() != owner:
             _terminate(child, signals, grace)
             return None
     return status

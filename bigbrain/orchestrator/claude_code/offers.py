@@ -66,7 +66,10 @@ def offers(cli: str, env: Mapping[str, str], cwd: Path, scope: Scope) -> Offers:
     if path is None:
         raise unusable(f"there is no Claude Code CLI `{cli}`; {INSTALL}")
     path = str(Path(path).absolute())
-    found = Path(path).stat()
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise unusable(f"`{path}` cannot be used: {error.strerror}; {INSTALL}") from error
     key = (os.path.realpath(path), found.st_mtime_ns, found.st_size)
     with _lock:
         known = _known.get(key)

@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from bigbrain.errors import ModelBroke
 
@@ -66,25 +67,15 @@ class Process:
         """Its exit status once it has ended by itself, negative for the signal that ended it; None if it was stopped."""
         self._complaint = b""
         self._stopped: float | None = None
-        self._line, theirs = socket.socketpair()
-        with theirs, tempfile.TemporaryFile() as prompt:
-            prompt.write(command.stdin.encode("utf-8", "replace"))
-            prompt.seek(0)
-            try:
-                self._popen = subprocess.Popen(
-                    [sys.executable, "-I", "-S", KEEPER, str(theirs.fileno()), str(GRACE), *command.argv],
-                    env=dict(command.env),
-                    cwd=command.cwd,
-                    stdin=prompt,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    pass_fds=(theirs.fileno(), *command.holds),
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                self._line.close()
-                raise ModelBroke(f"`{command.argv[0]}` cannot be started: {error}") from error
-        self._open = selectors.DefaultSelector()
+        with _startable(command), ExitStack() as failed:
+            self._open = failed.enter_context(selectors.DefaultSelector())
+            self._line, theirs = socket.socketpair()
+            failed.enter_context(self._line)
+            with theirs, tempfile.TemporaryFile() as prompt:
+                prompt.write(command.stdin.encode("utf-8", "replace"))
+                prompt.seek(0)
+                self._popen = _started(command, theirs.fileno(), prompt)
+            failed.pop_all()
         assert self._popen.stdout is not None  # noqa: S101  (for the type checker: PIPE was asked for)
         assert self._popen.stderr is not None  # noqa: S101
         self._out, self._err = self._popen.stdout, self._popen.stderr
@@ -179,3 +170,24 @@ class Process:
         # Nothing else can have got the number meanwhile: the group's leader was not waited for yet.
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+
+
+def _started(command: Command, line: int, prompt: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", KEEPER, str(line), str(GRACE), *command.argv],
+        env=dict(command.env),
+        cwd=command.cwd,
+        stdin=prompt,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=(line, *command.holds),
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def _startable(command: Command) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ModelBroke(f"`{command.argv[0]}` cannot be started: {error}") from error

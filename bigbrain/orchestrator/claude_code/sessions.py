@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def hold(state: Path, session: str, scope: Scope) -> Iterator[Session]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while not _taken(lock):
+        while not _taken(lock, state):
             try:
                 scope.wait(AGAIN)
             except ModelTimeout as exc:
@@ -69,7 +69,9 @@ def hold(state: Path, session: str, scope: Scope) -> Iterator[Session]:
                 ) from exc
         yield Session(folder, lock)
     finally:
-        # Closed, not unlocked: what has inherited it holds it until it is gone as well.
+        # What ran in the block is gone. Closing would not do: a process that was forked meanwhile has it open as well.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
 
 
@@ -98,9 +100,10 @@ def _usable(state: Path) -> Iterator[None]:
         ) from error
 
 
-def _taken(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+def _taken(lock: int, state: Path) -> bool:
+    with _usable(state):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True

@@ -53,6 +53,10 @@ def test_what_was_meant_for_it_reaches_it() -> None:
     assert given["AWS_REGION"] == "eu"
 
 
+def test_the_login_of_the_cli_is_not_for_a_server_whose_key_is_given() -> None:
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in environment(OURS, api_key="k", server_url="http://elsewhere")
+
+
 def test_there_is_always_a_path() -> None:
     assert environment({})["PATH"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -103,6 +104,33 @@ def test_stopped_it_ends_with_all_that_it_started(tmp_path: Path) -> None:
     assert gone(process.pid)
 
 
+def test_it_can_be_stopped_though_it_was_started_with_signals_blocked(tmp_path: Path) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD])
+    try:
+        process = shell("echo go; sleep 100", tmp_path)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with process:
+        assert next(process.lines()) == b"go"
+        process.stop()
+        stopped = time.monotonic()
+        assert list(process.lines()) == []
+
+    assert time.monotonic() - stopped < module.GRACE
+
+
+def test_when_no_file_can_be_opened_it_is_an_error(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as lowest:
+        first_free = lowest.fileno()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free, hard))
+    try:
+        with pytest.raises(ModelBroke, match=r"cannot be started: .*Too many open files"):
+            shell("true", tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_what_it_leaves_behind_when_it_ends_by_itself_is_ended(tmp_path: Path) -> None:
     with shell("sleep 100 & echo $! > child; exit 3", tmp_path) as process:
         assert list(process.lines()) == []
@@ -168,6 +196,20 @@ def test_when_its_owner_is_killed_it_ends_as_well(tmp_path: Path, script: str) -
         owner.kill()
 
     assert until(lambda: not alive(pid) and not alive(group))
+
+
+@pytest.mark.slow
+def test_when_its_owner_is_killed_it_ends_though_a_process_that_was_forked_lives_on(tmp_path: Path) -> None:
+    forking = OWNER.replace(
+        "    for line", "    heir = os.fork() or time.sleep(60)\n    print(heir, flush=True)\n    for line"
+    )
+    command = [sys.executable, "-c", "import os, time" + forking, "echo $$; sleep 100", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        heir, pid = int(owner.stdout.readline()), int(owner.stdout.readline())
+        owner.kill()
+        assert gone(pid)
+        os.kill(heir, signal.SIGKILL)
 
 
 @pytest.mark.slow

@@ -103,14 +103,26 @@ def test_waiting_for_it_ends_when_it_is_cancelled(tmp_path: Path) -> None:
     timer.join()
 
 
-def test_what_runs_in_it_holds_it_to_its_end(tmp_path: Path) -> None:
-    with hold(tmp_path, SESSION, Scope()) as session:
-        process = Process(Command(("/bin/sleep", "100"), {}, tmp_path, holds=(session.lock,)))
+def test_what_has_inherited_it_holds_it_until_it_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "sessions" / SESSION).mkdir(parents=True)
+    lock = os.open(tmp_path / "sessions" / SESSION / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    process = Process(Command(("/bin/sleep", "100"), {}, tmp_path, holds=(lock,)))
+    os.close(lock)  # as the kernel does when its owner is killed
 
     assert held(tmp_path)
     with process:
         process.stop()
     assert until(lambda: not held(tmp_path))
+
+
+def test_a_process_that_was_forked_meanwhile_does_not_hold_it(tmp_path: Path) -> None:
+    with hold(tmp_path, SESSION, Scope()) as session:
+        heir = subprocess.Popen(["/bin/sleep", "100"], pass_fds=(session.lock,))
+
+    assert not held(tmp_path)
+    heir.kill()
+    heir.wait()
 
 
 def test_a_folder_that_cannot_be_used_is_an_error_with_its_remedy(tmp_path: Path) -> None:
