@@ -29,7 +29,7 @@ def obeying(body: dict[str, Any]) -> Answer:
 def _tool(tool: dict[str, Any]) -> dict[str, Any]:
     inner = tool.get("function") or tool.get("custom") or tool
     return {
-        "name": inner.get("name", tool["type"]),
+        "name": inner.get("name") or tool["type"],
         "schema": inner.get("parameters") or inner.get("input_schema") or {},
     }
 

@@ -1,6 +1,7 @@
-"""Transparent brains for the clients of other people, before both protocols of a model's server at `UPSTREAM`.
+"""Transparent brains for the clients of other people, before each protocol of a model's server at `UPSTREAM`.
 
-stub-model, stub-claude     a model that does what a request asks of its answer
+stub-model, stub-claude,
+stub-responses              a model that does what a request asks of its answer
 thinker, thinker-claude     a model that thinks aloud
 calls                       a model that calls the first two tools it is offered
 busy                        a model that is over its limits once, then answers

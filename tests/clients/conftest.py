@@ -12,8 +12,8 @@ import pytest
 from tests.stack.deployment import Deployment, deployed
 from tests.upstream import Upstream
 
-BRAINS = ["stub-model", "stub-claude"]
-"""The model behind speaks either protocol, whatever the client speaks."""
+BRAINS = ["stub-model", "stub-claude", "stub-responses"]
+"""The model behind speaks each protocol, whatever the client speaks."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""pydantic-ai, which checks every field of what it is answered, over chat completions and messages."""
+"""pydantic-ai, which checks every field of what it is answered, over chat completions, responses and messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, NativeOutput, ToolOutput
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -37,6 +37,12 @@ async def over_chat(stack: Deployment, name: str) -> AsyncIterator[Model]:
 
 
 @asynccontextmanager
+async def over_responses(stack: Deployment, name: str) -> AsyncIterator[Model]:
+    async with openai.AsyncOpenAI(base_url=stack.openai, api_key="k") as client:
+        yield OpenAIResponsesModel(name, provider=OpenAIProvider(openai_client=client))
+
+
+@asynccontextmanager
 async def over_messages(stack: Deployment, name: str) -> AsyncIterator[Model]:
     async with anthropic.AsyncAnthropic(base_url=stack.url, api_key="k") as client:
         yield AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client))
@@ -45,7 +51,7 @@ async def over_messages(stack: Deployment, name: str) -> AsyncIterator[Model]:
 Opening = Callable[[], AbstractAsyncContextManager[Model]]
 
 
-@pytest.fixture(params=[over_chat, over_messages])
+@pytest.fixture(params=[over_chat, over_responses, over_messages])
 def opening(request: pytest.FixtureRequest, stack: Deployment, model: str) -> Opening:
     """Opens the model inside the event loop that uses it."""
     return lambda: request.param(stack, model)

@@ -87,7 +87,7 @@ def test_an_answer_comes_whole() -> None:
     assert (text_of(got.json), got.json["store"]) == ("fox 🦊 北", True)
 
 
-def test_42_an_answer_is_streamed_when_the_body_asks_whatever_is_accepted() -> None:
+def test_conformance_42_an_answer_is_streamed_when_the_body_asks_whatever_is_accepted() -> None:
     with serving(saying("fox 🦊 北")) as site:
         got = site.client.post(PATH, json={"input": "x", "stream": True}, headers={"Accept": "application/json"})
         told = frames_of(got)
@@ -98,7 +98,7 @@ def test_42_an_answer_is_streamed_when_the_body_asks_whatever_is_accepted() -> N
     assert text_of(told[-1]["response"]) == "fox 🦊 北"
 
 
-def test_20_the_first_frame_tells_what_the_answer_is_to_be() -> None:
+def test_conformance_20_the_first_frame_tells_what_the_answer_is_to_be() -> None:
     with serving(saying("x")) as site:
         told = frames_of(ask(site, stream=True))
     (done,) = [one["item"] for one in told if one["type"] == "response.output_item.done"]
@@ -116,7 +116,7 @@ def test_a_stored_answer_can_be_read_again() -> None:
     assert (again.status_code, again.json) == (200, first)
 
 
-def test_25_a_response_goes_on_from_the_one_before_without_its_instructions() -> None:
+def test_conformance_25_a_response_goes_on_from_the_one_before_without_its_instructions() -> None:
     with serving(echoing()) as site:
         first = ask(site, "one", instructions="be brief").json
         second = ask(site, "two", previous_response_id=first["id"], instructions="be long").json
@@ -129,7 +129,7 @@ def test_25_a_response_goes_on_from_the_one_before_without_its_instructions() ->
     assert text_of(frames_of(third)[-1]["response"]) == f"{said} | assistant: {text_of(second)} | user: three"
 
 
-def test_25_the_result_of_a_call_is_enough_when_the_call_is_in_the_response_before() -> None:
+def test_conformance_25_the_result_of_a_call_is_enough_when_the_call_is_in_the_response_before() -> None:
     tools = [{"type": "function", "name": "look", "parameters": {"type": "object"}}]
     output = {"type": "function_call_output", "call_id": "c1", "output": "sunny"}
     with serving(Brain("b", Flow(model=Caller()))) as site:
@@ -154,7 +154,7 @@ def test_items_of_a_stored_response_can_be_named_instead_of_sent() -> None:
 
 
 @pytest.mark.parametrize("previous", ["resp_gone", "gone", "resp_../x", ""])
-def test_25_an_unknown_response_cannot_be_gone_on_from(previous: str) -> None:
+def test_conformance_25_an_unknown_response_cannot_be_gone_on_from(previous: str) -> None:
     with serving(echoing()) as site:
         got = ask(site, previous_response_id=previous)
 
@@ -169,7 +169,7 @@ def test_25_an_unknown_response_cannot_be_gone_on_from(previous: str) -> None:
     )
 
 
-def test_25_what_is_not_to_be_stored_cannot_be_read_or_gone_on_from() -> None:
+def test_conformance_25_what_is_not_to_be_stored_cannot_be_read_or_gone_on_from() -> None:
     with serving(echoing()) as site:
         first = ask(site, store=False).json
         path = f"{PATH}/{first['id']}"
@@ -388,7 +388,7 @@ def test_tokens_of_a_question_are_estimated() -> None:
     [(ModelBusy(), 429, "model_busy"), (ContextTooLong("long"), 400, "context_length_exceeded")],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_34_what_fails_before_the_first_word_is_an_http_error(
+def test_conformance_34_what_fails_before_the_first_word_is_an_http_error(
     error: Exception, status: int, code: str, stream: bool
 ) -> None:
     @agent
@@ -402,7 +402,7 @@ def test_34_what_fails_before_the_first_word_is_an_http_error(
     assert "x-request-id" in got.headers
 
 
-def test_37_what_fails_later_is_a_failed_response_that_can_be_read_again() -> None:
+def test_conformance_37_what_fails_later_is_a_failed_response_that_can_be_read_again() -> None:
     model = Pausing(error=ModelBusy())
     model.may_go_on.set()
     with serving(Brain("b", Flow(model=model))) as site:
@@ -419,7 +419,7 @@ def test_37_what_fails_later_is_a_failed_response_that_can_be_read_again() -> No
     assert again == told
 
 
-def test_40_a_silent_stream_sends_events_under_the_number_of_the_last_one() -> None:
+def test_conformance_40_a_silent_stream_sends_events_under_the_number_of_the_last_one() -> None:
     model = Pausing()
     with serving(Brain("b", Flow(model=model)), heartbeat=0.05) as site:
         chunks = iter(ask(site, stream=True).response)
@@ -433,7 +433,7 @@ def test_40_a_silent_stream_sends_events_under_the_number_of_the_last_one() -> N
     assert numbers == sorted(numbers)
 
 
-def test_17_a_token_limit_that_is_hit_is_told() -> None:
+def test_conformance_17_a_token_limit_that_is_hit_is_told() -> None:
     class Cut:
         def ask(self, request: Request, scope: Scope) -> Generator[Event]:
             yield from replay(Response(parts=(Text("half"),), stop="length"))
@@ -445,14 +445,14 @@ def test_17_a_token_limit_that_is_hit_is_told() -> None:
     assert got["output"][0]["status"] == "incomplete"
 
 
-def test_45_a_body_over_the_cap_is_refused_in_the_protocols_shape() -> None:
+def test_conformance_45_a_body_over_the_cap_is_refused_in_the_protocols_shape() -> None:
     with serving(saying("x"), Settings(limits=Limits(max_body=1000))) as site:
         got = ask(site, "x" * 2000)
 
     assert (got.status_code, got.json["error"]["type"]) == (413, "invalid_request_error")
 
 
-def test_47_an_unknown_model_is_no_server_error() -> None:
+def test_conformance_47_an_unknown_model_is_no_server_error() -> None:
     with serving(saying("x")) as site:
         for name in ("claude-opus-4-8", "gpt-6.2-sol", "stub:x", "a/b/c"):
             assert site.client.post(PATH, json={"model": name, "input": "x"}).status_code in (200, 404)

@@ -118,7 +118,7 @@ def test_the_async_client_reads_both(url: str) -> None:
     assert asyncio.run(both()) == ("fox 🦊 北", "fox 🦊 北")
 
 
-def test_16_an_answer_is_parsed_as_a_type(client: OpenAI) -> None:
+def test_conformance_16_an_answer_is_parsed_as_a_type(client: OpenAI) -> None:
     got = client.responses.parse(model="b", input="where?", text_format=Place)
     with client.responses.stream(model="b", input="where?", text_format=Place) as stream:
         streamed = stream.get_final_response()
@@ -126,7 +126,7 @@ def test_16_an_answer_is_parsed_as_a_type(client: OpenAI) -> None:
     assert got.output_parsed == streamed.output_parsed == Place(city="Oslo")
 
 
-def test_15_calls_go_down_and_their_results_come_up(client: OpenAI) -> None:
+def test_conformance_15_calls_go_down_and_their_results_come_up(client: OpenAI) -> None:
     question = {"role": "user", "content": "look"}
     first = client.responses.create(model="b", input=[question], tools=[LOOK])
     calls = [item for item in first.output if isinstance(item, ResponseFunctionToolCall)]
@@ -139,13 +139,13 @@ def test_15_calls_go_down_and_their_results_come_up(client: OpenAI) -> None:
     assert sent.output_text == named.output_text == "seen: sunny"
 
 
-def test_12_one_call_at_a_time_when_that_is_asked(client: OpenAI) -> None:
+def test_conformance_12_one_call_at_a_time_when_that_is_asked(client: OpenAI) -> None:
     got = client.responses.create(model="b", input="look", tools=[LOOK], parallel_tool_calls=False)
 
     assert [item.type for item in got.output] == ["message", "function_call"]
 
 
-def test_13_a_tool_that_is_forced_is_called(client: OpenAI) -> None:
+def test_conformance_13_a_tool_that_is_forced_is_called(client: OpenAI) -> None:
     other = {**LOOK, "name": "other"}
     choice = {"type": "function", "name": "other"}
     got = client.responses.create(model="b", input="look", tools=[LOOK, other], tool_choice=choice)
@@ -153,13 +153,13 @@ def test_13_a_tool_that_is_forced_is_called(client: OpenAI) -> None:
     assert {item.name for item in got.output if isinstance(item, ResponseFunctionToolCall)} == {"other"}
 
 
-def test_14_no_tool_is_called_when_none_is_wanted(client: OpenAI) -> None:
+def test_conformance_14_no_tool_is_called_when_none_is_wanted(client: OpenAI) -> None:
     got = client.responses.create(model="b", input="look", tools=[LOOK], tool_choice="none")
 
     assert got.output_text == "fox 🦊 北"
 
 
-def test_32_a_refusal_is_a_part_of_its_own(client: OpenAI) -> None:
+def test_conformance_32_a_refusal_is_a_part_of_its_own(client: OpenAI) -> None:
     got = client.responses.create(model="b", input="no")
     streamed = list(client.responses.create(model="b", input="no", stream=True))
 
@@ -172,14 +172,14 @@ def test_32_a_refusal_is_a_part_of_its_own(client: OpenAI) -> None:
     [("busy", openai.RateLimitError), ("refuse", openai.InternalServerError), ("long", openai.BadRequestError)],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_34_errors_come_as_the_sdks_classes(
+def test_conformance_34_errors_come_as_the_sdks_classes(
     client: OpenAI, said: str, kind: type[openai.APIStatusError], stream: bool
 ) -> None:
     with pytest.raises(kind):
         client.responses.create(model="b", input=said, stream=stream)
 
 
-def test_34_a_wrong_key_and_a_wrong_field_come_as_the_sdks_classes(client: OpenAI) -> None:
+def test_conformance_34_a_wrong_key_and_a_wrong_field_come_as_the_sdks_classes(client: OpenAI) -> None:
     with pytest.raises(openai.AuthenticationError):
         client.with_options(api_key="wrong").responses.create(model="b", input="x")
     with pytest.raises(openai.BadRequestError) as wrong:

@@ -211,7 +211,7 @@ class TestDialect(DialectContract):
 
     @given(data=st.data())
     @fuzz
-    def test_18_the_first_frame_creates_and_the_last_completes_one_response_and_numbers_have_no_gap(
+    def test_conformance_18_the_first_frame_creates_and_the_last_completes_one_response_and_numbers_have_no_gap(
         self, data: st.DataObject
     ) -> None:
         response = data.draw(st.composite(self.response)())
@@ -226,7 +226,9 @@ class TestDialect(DialectContract):
 
     @given(data=st.data())
     @fuzz
-    def test_19_every_frame_names_the_item_that_was_added_and_is_done_under_one_id(self, data: st.DataObject) -> None:
+    def test_conformance_19_every_frame_names_the_item_that_was_added_and_is_done_under_one_id(
+        self, data: st.DataObject
+    ) -> None:
         told = frames_of(data.draw(st.composite(self.response)()))
         added = {one["output_index"]: one["item"] for one in told if one["type"] == "response.output_item.added"}
         done = {one["output_index"]: one["item"] for one in told if one["type"] == "response.output_item.done"}
@@ -242,7 +244,7 @@ class TestDialect(DialectContract):
 
     @given(data=st.data())
     @fuzz
-    def test_21_the_last_frame_holds_the_items_that_were_done_and_their_texts_are_the_deltas(
+    def test_conformance_21_the_last_frame_holds_the_items_that_were_done_and_their_texts_are_the_deltas(
         self, data: st.DataObject
     ) -> None:
         response = data.draw(st.composite(self.response)())
@@ -506,7 +508,9 @@ def test_the_status_fits_what_was_said_in_both_modes(
         (Failed("handler_failed", "A step failed.", 500), "server_error"),
     ],
 )
-def test_37_a_failure_after_the_first_byte_is_a_failed_response_and_the_last_frame(failed: Failed, code: str) -> None:
+def test_conformance_37_a_failure_after_the_first_byte_is_a_failed_response_and_the_last_frame(
+    failed: Failed, code: str
+) -> None:
     events: list[Event] = [Started("resp_1", "m", 1), Opened(0, Text()), Delta(0, "half"), failed]
     frames = [json.loads(frame.data) for frame in sse.read(stream(openai_responses, events, PLAIN))]
     document = frames[-1]["response"]
@@ -559,7 +563,7 @@ def test_annotations_stand_behind_the_text_that_they_annotate() -> None:
     assert [one["annotation"] for one in told if one["type"] == "response.output_text.annotation.added"] == [moved]
 
 
-def test_24_a_call_of_a_tool_in_a_namespace_says_so() -> None:
+def test_conformance_24_a_call_of_a_tool_in_a_namespace_says_so() -> None:
     inside = {"type": "function", "name": "spawn", "parameters": {"type": "object"}}
     asked = openai_responses.read_request(
         {

@@ -44,11 +44,11 @@ def refused(**body: Any) -> WireError:
     return caught.value
 
 
-def test_22_input_may_be_a_text() -> None:
+def test_conformance_22_input_may_be_a_text() -> None:
     assert read(input="hi").messages == (user("hi"),)
 
 
-def test_22_messages_may_have_no_type_and_items_no_id() -> None:
+def test_conformance_22_messages_may_have_no_type_and_items_no_id() -> None:
     messages = told(
         {"role": "developer", "content": "be brief"},
         {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
@@ -64,7 +64,7 @@ def test_22_messages_may_have_no_type_and_items_no_id() -> None:
     ]
 
 
-def test_22_a_reasoning_item_of_another_server_is_kept_as_it_came() -> None:
+def test_conformance_22_a_reasoning_item_of_another_server_is_kept_as_it_came() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA-foreign"}
     (message,) = told(item)
 
@@ -82,7 +82,7 @@ def test_22_a_reasoning_item_of_another_server_is_kept_as_it_came() -> None:
         ("", ()),
     ],
 )
-def test_22_the_output_of_a_call_is_a_text_or_parts(output: Any, parts: tuple[Any, ...]) -> None:
+def test_conformance_22_the_output_of_a_call_is_a_text_or_parts(output: Any, parts: tuple[Any, ...]) -> None:
     messages = told(CALL, {"type": "function_call_output", "call_id": "c1", "output": output})
 
     assert messages[1] == Message("tool", (ToolResult("c1", parts),))
@@ -99,7 +99,7 @@ def test_calls_in_a_row_are_one_message_and_so_are_their_results() -> None:
     ]
 
 
-def test_23_tools_of_every_kind_are_taken() -> None:
+def test_conformance_23_tools_of_every_kind_are_taken() -> None:
     tools = [
         {k: v for k, v in FUNCTION.items() if k != "strict"},
         PATCH,
@@ -120,7 +120,7 @@ def test_23_tools_of_every_kind_are_taken() -> None:
     assert written[2] == {**tools[2], "tools": [{**FUNCTION, "name": "spawn", "strict": None}]}
 
 
-def test_23_tools_are_found_in_an_additional_tools_item() -> None:
+def test_conformance_23_tools_are_found_in_an_additional_tools_item() -> None:
     inside = {"type": "namespace", "name": "functions", "description": "", "tools": [{**PATCH, "name": "exec"}]}
     asked = read(
         input=[
@@ -193,7 +193,7 @@ def test_the_shape_of_the_answer_is_flat() -> None:
     assert read(input="x", text={"format": {"type": "text"}, "verbosity": "low"}).schema is None
 
 
-def test_33_a_picture_and_a_file_arrive() -> None:
+def test_conformance_33_a_picture_and_a_file_arrive() -> None:
     (message,) = told(
         {
             "role": "user",
@@ -214,7 +214,7 @@ def test_33_a_picture_and_a_file_arrive() -> None:
     )
 
 
-def test_46_unknown_fields_items_and_keys_are_taken_as_they_come() -> None:
+def test_conformance_46_unknown_fields_items_and_keys_are_taken_as_they_come() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}}
     asked = read(
         input=[
@@ -277,7 +277,7 @@ def test_what_is_wrong_is_named(body: dict[str, Any], param: str) -> None:
     assert param in str(error)
 
 
-def test_25_results_may_answer_calls_of_an_earlier_response() -> None:
+def test_conformance_25_results_may_answer_calls_of_an_earlier_response() -> None:
     output = {"type": "function_call_output", "call_id": "c1", "output": "x"}
 
     assert read(input=[output], previous_response_id="resp_1").messages[0].results[0].call_id == "c1"
