@@ -47,6 +47,9 @@ def write_request(request: Request) -> dict[str, JSON]:
     """The body that asks an OpenAI-compatible server."""
     extra = dict(own(request.extra))
     options = extra.pop("stream_options", None)
+    if not extra.get("logprobs"):
+        # the other OpenAI dialect has this one alone, and servers of this one refuse it so
+        extra.pop("top_logprobs", None)
     # The tools say the same in the form that all servers know.
     extra.pop("functions", None)
     limit = "max_tokens" if "max_tokens" in extra else "max_completion_tokens"

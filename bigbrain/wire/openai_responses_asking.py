@@ -21,13 +21,17 @@ from bigbrain.wire.openai_responses_output import Item, is_raw, items_of
 from bigbrain.wire.openai_responses_tools import calling, write_choice, write_tools
 from bigbrain.wire.pairing import paired
 
+LOGPROBS = "message.output_text.logprobs"
+"""What `include` names for how probable the tokens of a text were; chat completions have `logprobs` for it."""
+
 
 def write_request(request: Request) -> dict[str, JSON]:
     """The body that asks a server."""
+    extra = own(request.extra)
     instructions, messages = _instructions(paired(request.messages))
     tools = write_tools(request.tools)
     body: dict[str, JSON] = {
-        **own(request.extra),
+        **{name: value for name, value in extra.items() if name != "logprobs"},
         "model": request.model,
         "instructions": instructions or None,
         "input": write_items(messages, request.tools),
@@ -39,6 +43,8 @@ def write_request(request: Request) -> dict[str, JSON]:
         "user": request.user or None,
         "stream": request.stream or None,
     }
+    if extra.get("logprobs") is True:
+        body["include"] = [*(one for one in extra.get("include") or () if one != LOGPROBS), LOGPROBS]
     if tools:
         body["tools"] = tools
         body["parallel_tool_calls"] = request.parallel_calls

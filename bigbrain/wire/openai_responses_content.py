@@ -25,6 +25,7 @@ class _Part(msgspec.Struct, frozen=True):
     text: str | None = None
     refusal: str | None = None
     annotations: list[JSON] | None = None
+    logprobs: list[JSON] | None = None
     image_url: ImageUrl | str | None = None
     detail: str | None = None
     file_id: str | None = None
@@ -53,7 +54,8 @@ def read_content(content: JSON, path: str, phase: str | None = None) -> tuple[Pa
 def _read_part(value: JSON, path: str, phase: str | None) -> Part:
     part = read_as(value, _Part, path)
     if part.type in TEXTS and part.text is not None:
-        return Text(part.text, vendor=noted(annotations=part.annotations or None, phase=phase))
+        likely = {"content": part.logprobs} if part.logprobs else None
+        return Text(part.text, vendor=noted(annotations=part.annotations or None, logprobs=likely, phase=phase))
     match part.type:
         case "refusal" if part.refusal is not None:
             return Text(part.refusal, refusal=True, vendor=noted(phase=phase))

@@ -121,7 +121,7 @@ def _open(so_far: Response, request: Request) -> Iterator[Told]:
             {
                 **_at(item, so_far),
                 "content_index": len(known),
-                "part": write_content(contents[-1]._replace(text="", annotations=[])),
+                "part": write_content(contents[-1]._replace(text="", annotations=[], logprobs=[])),
             },
         )
 
@@ -216,5 +216,5 @@ def _end_content(item: Item, place: int, content: Content, so_far: Response) -> 
         for number, annotation in enumerate(content.annotations):
             told = {"annotation_index": number, "annotation": annotation}
             yield "response.output_text.annotation.added", {**at, **told}
-        yield "response.output_text.done", {**at, "text": content.text, "logprobs": []}
+        yield "response.output_text.done", {**at, "text": content.text, "logprobs": content.logprobs}
     yield "response.content_part.done", {**at, "part": write_content(content)}

@@ -42,6 +42,7 @@ class Content(NamedTuple):
     refusal: bool
     text: str
     annotations: list[JSON]
+    logprobs: list[JSON]
 
 
 def items_of(parts: Sequence[Part]) -> list[Item]:
@@ -84,15 +85,24 @@ def contents_of(item: Item) -> list[Content]:
     for part in item.parts:
         if not isinstance(part, Text):
             continue
-        found = own(part.vendor).get("annotations")
-        annotations: list[JSON] = found if isinstance(found, list) else []
+        annotations, logprobs = _list(own(part.vendor).get("annotations")), _logprobs(part)
         if contents and contents[-1].refusal == part.refusal:
             before = contents.pop()
             annotations = before.annotations + [_moved(each, len(before.text)) for each in annotations]
-            contents.append(Content(part.refusal, before.text + part.text, annotations))
+            contents.append(Content(part.refusal, before.text + part.text, annotations, before.logprobs + logprobs))
         else:
-            contents.append(Content(part.refusal, part.text, annotations))
+            contents.append(Content(part.refusal, part.text, annotations, logprobs))
     return contents
+
+
+def _list(found: JSON) -> list[JSON]:
+    return found if isinstance(found, list) else []
+
+
+def _logprobs(part: Text) -> list[JSON]:
+    """How probable the tokens of a text were, as far as its model's server said so."""
+    told = own(part.vendor).get("logprobs")
+    return _list(told.get("content")) if isinstance(told, dict) else []
 
 
 def _moved(annotation: JSON, by: int) -> JSON:
@@ -122,7 +132,12 @@ def write_content(content: Content) -> dict[str, JSON]:
     """A content part of a message."""
     if content.refusal:
         return {"type": "refusal", "refusal": content.text}
-    return {"type": "output_text", "text": content.text, "annotations": content.annotations, "logprobs": []}
+    return {
+        "type": "output_text",
+        "text": content.text,
+        "annotations": content.annotations,
+        "logprobs": content.logprobs,
+    }
 
 
 def arguments_of(call: ToolCall) -> str:

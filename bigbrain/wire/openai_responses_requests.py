@@ -16,6 +16,7 @@ import msgspec
 from bigbrain.messages import JSON, AnswerSchema, Effort, Message, Request, Text, Think, ToolSpec
 from bigbrain.wire.fields import read_as, wrong
 from bigbrain.wire.openai_content import NAME, noted
+from bigbrain.wire.openai_responses_asking import LOGPROBS
 from bigbrain.wire.openai_responses_items import REFERENCE, Conversation, kind_of
 from bigbrain.wire.openai_responses_tools import read_choice, read_tools
 
@@ -169,10 +170,15 @@ def _read_format(form: _Format | None) -> AnswerSchema | None:
 
 
 def _read_extra(body: JSON) -> dict[str, dict[str, JSON]]:
-    """What has no place in the normal form, and what else `text` and `reasoning` say."""
+    """What has no place in the normal form, and what else `text` and `reasoning` say.
+
+    Whether probabilities are wanted is said in the words of chat completions, too: models of both protocols give them.
+    """
     if not isinstance(body, dict):
         return {}
     extra = {name: value for name, value in body.items() if name not in _KNOWN and value is not None}
+    if LOGPROBS in (body.get("include") or ()):
+        extra["logprobs"] = True
     for name, known in (("text", "format"), ("reasoning", "effort")):
         if rest := {key: value for key, value in (body.get(name) or {}).items() if key != known and value is not None}:
             extra[name] = rest

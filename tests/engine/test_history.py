@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from msgspec.structs import replace
 
 from bigbrain.engine.history import History, Place
 from bigbrain.engine.records import NewRun
@@ -107,3 +108,27 @@ def test_a_run_is_forgotten_only_as_long_as_it_has_ended_then(store: RunStore) -
     assert (running, wrong, right) == (False, False, True)
     assert (standing.code, standing.over) == ("run_cancelled", True)
     assert store.client.keys("bb:run:*") == []
+
+
+def test_what_was_asked_and_said_is_told_until_it_is_hidden(store: RunStore) -> None:
+    history = History(store.client)
+    store.start(new("r"))
+    told = history.told("r")
+    history.hide("r")
+    history.hide("unknown")
+
+    assert told is not None
+    assert (told.status, told.request, told.events, told.ended) == ("queued", b"{}", [Started("r", "b", 1)], 0)
+    assert history.told("r") is None
+    assert history.told("unknown") is None
+    assert store.record("unknown") is None
+
+
+def test_a_run_is_kept_as_long_as_it_asks_and_shortens_nobody_elses_time(store: RunStore) -> None:
+    for run_id, kept in (("long", 9000.0), ("usual", 0.0), ("short", 5.0)):
+        store.start(replace(new(run_id), kept=kept))
+        store.stop(run_id)
+    lifetimes = [store.client.pttl(f"bb:run:{run_id}") / 1000 for run_id in ("long", "usual", "short")]
+
+    assert lifetimes == [pytest.approx(9000, abs=30), pytest.approx(store.kept, abs=30), pytest.approx(5, abs=5)]
+    assert store.client.pttl("bb:kept") / 1000 == pytest.approx(18_000, abs=60)

@@ -563,6 +563,20 @@ def test_annotations_stand_behind_the_text_that_they_annotate() -> None:
     assert [one["annotation"] for one in told if one["type"] == "response.output_text.annotation.added"] == [moved]
 
 
+LIKELY = [{"token": "ab", "logprob": -0.1, "bytes": [97, 98], "top_logprobs": []}]
+
+
+def test_probabilities_stand_with_the_text_in_both_modes_and_are_read_back() -> None:
+    answer = Response("resp_1", "m", 1, (Text("ab", vendor={"openai": {"logprobs": {"content": LIKELY}}}),), "end")
+    told = frames_of(answer)
+    [part] = told[-1]["response"]["output"][0]["content"]
+    [done] = [one for one in told if one["type"] == "response.output_text.done"]
+
+    assert part["logprobs"] == done["logprobs"] == LIKELY
+    assert collect(openai_responses.read_events(sse.read(stream(openai_responses, replay(answer), PLAIN)))) == answer
+    assert openai_responses.read_response(openai_responses.write_response(answer, PLAIN)) == answer
+
+
 def test_conformance_24_a_call_of_a_tool_in_a_namespace_says_so() -> None:
     inside = {"type": "function", "name": "spawn", "parameters": {"type": "object"}}
     asked = openai_responses.read_request(

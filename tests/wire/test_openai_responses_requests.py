@@ -233,6 +233,19 @@ def test_conformance_46_unknown_fields_items_and_keys_are_taken_as_they_come() -
     assert [part["text"] for part in openai_chat.write_request(asked)["messages"] if "text" in part] == []
 
 
+def test_probabilities_are_asked_for_in_the_words_of_each_protocol() -> None:
+    asked = read(input="x", include=["message.output_text.logprobs"], top_logprobs=2)
+    unasked = read(input="x", top_logprobs=2)
+
+    assert openai_responses.write_request(asked)["include"] == ["message.output_text.logprobs"]
+    chat = openai_chat.write_request(asked)
+    assert (chat["logprobs"], chat["top_logprobs"]) == (True, 2)
+    assert not {"logprobs", "top_logprobs"} & openai_chat.write_request(unasked).keys()
+    back = openai_responses.write_request(openai_chat.read_request({**CHAT, "logprobs": True, "top_logprobs": 2}))
+    assert (back["include"], back["top_logprobs"]) == (["message.output_text.logprobs"], 2)
+    assert "logprobs" not in back
+
+
 def test_instructions_are_the_first_message_and_no_part_of_the_conversation() -> None:
     asked = read(input="x", instructions="be brief")
 
