@@ -18,6 +18,7 @@ import msgspec
 
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, Started
 from bigbrain.messages import JSON, Part, Request, Response, Text, Thinking, ToolCall
+from bigbrain.wire.openai_chat_asking import is_custom
 from bigbrain.wire.openai_responses_answers import reason_of, write_document, write_done
 from bigbrain.wire.openai_responses_output import (
     SILENT,
@@ -25,13 +26,13 @@ from bigbrain.wire.openai_responses_output import (
     Item,
     arguments_of,
     contents_of,
-    is_custom_call,
     is_raw,
     item_id,
     items_of,
     write_content,
     write_item,
 )
+from bigbrain.wire.openai_responses_tools import calling, free_text
 
 HEARTBEAT = b": keep-alive\n\n"
 """A comment, for the moment before the answer has an id; afterwards `write_heartbeat` has an event."""
@@ -70,7 +71,7 @@ def _frame(kind: str, number: int, fields: dict[str, JSON]) -> bytes:
 def _tell(event: Event, so_far: Response, request: Request) -> Iterator[Told]:
     match event:
         case Delta():
-            yield from _grow(so_far, event.text)
+            yield from _grow(so_far, request, event.text)
         case Started():
             document = write_document(so_far, request, "in_progress")
             yield "response.created", {"response": document}
@@ -126,7 +127,7 @@ def _open(so_far: Response, request: Request) -> Iterator[Told]:
         )
 
 
-def _grow(so_far: Response, text: str) -> Iterator[Told]:
+def _grow(so_far: Response, request: Request, text: str) -> Iterator[Told]:
     """More text of the last part."""
     part, item = so_far.parts[-1], _before(so_far.parts)
     assert item is not None  # noqa: S101 - only parts that are items grow
@@ -141,12 +142,10 @@ def _grow(so_far: Response, text: str) -> Iterator[Told]:
         if len(part.text) == len(text):
             yield _thought("added", item, so_far, "")
         yield _thought("delta", item, so_far, text)
-    else:
-        yield f"response.{_input_of(item)}.delta", {**at, "delta": text}
-
-
-def _input_of(item: Item) -> str:
-    return "custom_tool_call_input" if is_custom_call(item) else "function_call_arguments"
+    elif isinstance(part, ToolCall) and is_custom(part):
+        yield "response.custom_tool_call_input.delta", {**at, "delta": text}
+    elif isinstance(part, ToolCall) and free_text(part, request.tools) is None:
+        yield "response.function_call_arguments.delta", {**at, "delta": text}
 
 
 def _thought(step: str, item: Item, so_far: Response, text: str) -> Told:
@@ -179,19 +178,25 @@ def _close(so_far: Response, request: Request) -> Iterator[Told]:
         yield _thought("text", item, so_far, part.text)
         yield _thought("done", item, so_far, part.text)
     elif isinstance(part, ToolCall):
-        at, arguments, kind = _at(item, so_far), arguments_of(part), _input_of(item)
-        if arguments != part.arguments:
-            yield f"response.{kind}.delta", {**at, "delta": arguments}
-        if is_custom_call(item):
-            yield f"response.{kind}.done", {**at, "input": arguments}
-        else:
-            yield (
-                f"response.{kind}.done",
-                {**at, "arguments": arguments, "name": write_done(item, so_far, request)["name"]},
-            )
-        yield from _end_item(item, so_far, request)
+        yield from _end_call(part, item, so_far, request)
     elif item.kind == "other":
         yield from _end_item(item, so_far, request)
+
+
+def _end_call(call: ToolCall, item: Item, so_far: Response, request: Request) -> Iterator[Told]:
+    """The end of a call, and before it what could not be told in pieces."""
+    at, text = _at(item, so_far), free_text(call, request.tools)
+    if text is None:
+        arguments = arguments_of(call)
+        if arguments != call.arguments:
+            yield "response.function_call_arguments.delta", {**at, "delta": arguments}
+        name = calling(call, request.tools).name
+        yield "response.function_call_arguments.done", {**at, "arguments": arguments, "name": name}
+    else:
+        if text and not is_custom(call):
+            yield "response.custom_tool_call_input.delta", {**at, "delta": text}
+        yield "response.custom_tool_call_input.done", {**at, "input": text}
+    yield from _end_item(item, so_far, request)
 
 
 def _end(item: Item | None, so_far: Response, request: Request) -> Iterator[Told]:

@@ -18,7 +18,7 @@ from bigbrain.messages import JSON, Audio, File, Image, Part, Text, Thinking, To
 from bigbrain.wire.openai_chat_asking import is_custom
 from bigbrain.wire.openai_content import own
 from bigbrain.wire.openai_responses_items import seal
-from bigbrain.wire.openai_responses_tools import calling
+from bigbrain.wire.openai_responses_tools import calling, free_text
 
 Kind: TypeAlias = Literal["message", "reasoning", "call", "other"]
 
@@ -119,13 +119,9 @@ def item_id(item: Item, response_id: str) -> str:
     found = note.get("item", {}).get("id") if item.kind == "other" else note.get("id")
     if item.kind in ("reasoning", "other") and isinstance(found, str) and found:
         return found
-    prefix = "ctc_" if is_custom_call(item) else PREFIXES[item.kind]
+    first = item.parts[0]
+    prefix = "ctc_" if isinstance(first, ToolCall) and is_custom(first) else PREFIXES[item.kind]
     return f"{prefix}{response_id.removeprefix('resp_')}_{item.place}"
-
-
-def is_custom_call(item: Item) -> bool:
-    """Whether it calls a tool that takes free text."""
-    return isinstance(item.parts[0], ToolCall) and is_custom(item.parts[0])
 
 
 def write_content(content: Content) -> dict[str, JSON]:
@@ -141,8 +137,8 @@ def write_content(content: Content) -> dict[str, JSON]:
 
 
 def arguments_of(call: ToolCall) -> str:
-    """The arguments as they go out: verbatim, only nothing is no JSON text that a client could parse."""
-    return call.arguments if is_custom(call) or call.arguments.strip() else "{}"
+    """The arguments of a function as they go out: verbatim, only nothing is no JSON text that a client could parse."""
+    return call.arguments if call.arguments.strip() else "{}"
 
 
 def write_item(
@@ -168,12 +164,13 @@ def write_item(
 
 def _write_call(call: ToolCall, about: dict[str, JSON], tools: Sequence[ToolSpec], status: str) -> dict[str, JSON]:
     name, namespace = calling(call, tools)
-    arguments = "" if status == "in_progress" else arguments_of(call)
+    begins, text = status == "in_progress", free_text(call, tools)
     named: dict[str, JSON] = {"call_id": call.id, "name": name}
-    if is_custom(call):
-        written = {**about, "type": "custom_tool_call", "status": status, **named, "input": arguments}
-    else:
+    if text is None:
+        arguments = "" if begins else arguments_of(call)
         written = {**about, "type": "function_call", "status": status, **named, "arguments": arguments}
+    else:
+        written = {**about, "type": "custom_tool_call", "status": status, **named, "input": "" if begins else text}
     return {**written, "namespace": namespace} if namespace else written
 
 

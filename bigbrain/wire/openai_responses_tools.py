@@ -14,11 +14,20 @@ from typing import NamedTuple
 
 import msgspec
 
+from bigbrain.errors import ToolError
 from bigbrain.messages import JSON, ForcedTool, ToolCall, ToolChoice, ToolSpec
 from bigbrain.wire.fields import read_as, wrong
 from bigbrain.wire.openai_chat_asking import WORDS
 from bigbrain.wire.openai_chat_requests import CHOICES
 from bigbrain.wire.openai_content import NAME, noted, own
+
+FREE_TEXT: dict[str, JSON] = {
+    "type": "object",
+    "properties": {"input": {"type": "string", "description": "the whole input of the tool, as it is"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+"""The arguments of a custom tool as a schema, for models of other dialects, which know no free text."""
 
 DEEPEST = 8
 """Namespaces within each other that are looked into."""
@@ -88,7 +97,7 @@ def _read_tool(value: JSON, path: str, within: dict[str, JSON] | None, depth: in
         yield ToolSpec(read.name, read.description or "", read.parameters or {}, read.strict, noted(**note))
     elif kind == "custom":
         read = read_as(tool, _Tool, path)
-        yield ToolSpec(read.name, read.description or "", vendor={NAME: {**tool, **_inside(within)}})
+        yield ToolSpec(read.name, read.description or "", FREE_TEXT, vendor={NAME: {**tool, **_inside(within)}})
     elif isinstance(kind, str):
         named = [tool[key] for key in ("name", "server_label") if isinstance(tool.get(key), str)]
         yield ToolSpec(named[0] if named else kind, vendor={NAME: {**tool, **_inside(within)}})
@@ -131,6 +140,19 @@ def calling(call: ToolCall, tools: Sequence[ToolSpec]) -> Called:
     if isinstance(namespace, str):
         return Called(call.name, namespace)
     return next((called(tool) for tool in tools if tool.name == call.name), Called(call.name, ""))
+
+
+def free_text(call: ToolCall, tools: Sequence[ToolSpec]) -> str | None:
+    """What a call gives a custom tool, also one of a model that knows only objects; None when it calls a function."""
+    if own(call.vendor).get("type") == "custom":
+        return call.arguments
+    if not any(tool.name == call.name and own(tool.vendor).get("type") == "custom" for tool in tools):
+        return None
+    try:
+        values = list(call.input.values())
+    except ToolError:
+        return call.arguments
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else call.arguments
 
 
 def find(name: str, namespace: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:

@@ -35,7 +35,7 @@ from bigbrain.messages import (
     Usage,
     user,
 )
-from bigbrain.wire import Dialect, openai_responses, sse
+from bigbrain.wire import Dialect, anthropic, openai_responses, sse
 from bigbrain.wire.openai_responses_items import seal
 from tests.contracts.dialect import DialectContract, fuzz, stream
 from tests.contracts.values import images, names, texts, usages, words
@@ -598,6 +598,19 @@ def test_conformance_24_a_call_of_a_tool_in_a_namespace_says_so() -> None:
     ] * 2
     again = openai_responses.read_request({"input": [items[-1]], "tools": told[0]["response"]["tools"]})
     assert [call.name for call in again.messages[0].calls] == ["plants__spawn"]
+
+
+def test_a_model_that_knows_no_free_text_calls_a_custom_tool_with_an_object_and_the_client_gets_the_text() -> None:
+    asked = openai_responses.read_request({"input": "x", "tools": [{"type": "custom", "name": "exec"}], "stream": True})
+    [tool] = anthropic.write_request(asked)["tools"]
+    answer = Response("resp_1", "m", 1, (ToolCall("a", "exec", '{"input":"1 + 1"}'),), "calls")
+    told = frames_of(answer, asked)
+    document = openai_responses.write_response(answer, asked)
+
+    assert (tool["name"], tool["input_schema"]["required"]) == ("exec", ["input"])
+    assert [one["delta"] for one in told if one["type"] == "response.custom_tool_call_input.delta"] == ["1 + 1"]
+    assert told[-1]["response"]["output"] == document["output"]
+    assert (document["output"][0]["type"], document["output"][0]["input"]) == ("custom_tool_call", "1 + 1")
 
 
 def test_pictures_in_an_answer_are_passed_over() -> None:
