@@ -28,7 +28,7 @@ from bigbrain.wire.openai_responses_output import (
     contents_of,
     is_raw,
     item_id,
-    items_of,
+    last_item,
     write_content,
     write_item,
 )
@@ -82,7 +82,7 @@ def _tell(event: Event, so_far: Response, request: Request) -> Iterator[Told]:
         case Closed():
             yield from _close(so_far, request)
         case Finished():
-            yield from _end(_before(so_far.parts), so_far, request)
+            yield from _end(last_item(so_far.parts), so_far, request)
             status = "incomplete" if reason_of(so_far) else "completed"
             yield f"response.{status}", {"response": write_document(so_far, request, status)}
         case Failed():
@@ -91,19 +91,13 @@ def _tell(event: Event, so_far: Response, request: Request) -> Iterator[Told]:
             assert_never(event)
 
 
-def _before(parts: tuple[Part, ...]) -> Item | None:
-    """The item that these parts end with."""
-    items = items_of(parts)
-    return items[-1] if items else None
-
-
 def _at(item: Item, so_far: Response) -> dict[str, JSON]:
     return {"item_id": item_id(item, so_far.id), "output_index": item.place}
 
 
 def _open(so_far: Response, request: Request) -> Iterator[Told]:
     """A part has begun: perhaps with it an item, and before it the end of the one that was open."""
-    before, item = _before(so_far.parts[:-1]), _before(so_far.parts)
+    before, item = last_item(so_far.parts[:-1]), last_item(so_far.parts)
     assert item is not None  # noqa: S101 - a part that is no item is not opened
     if before is None or before.place != item.place:
         yield from _end(before, so_far, request)
@@ -129,7 +123,7 @@ def _open(so_far: Response, request: Request) -> Iterator[Told]:
 
 def _grow(so_far: Response, request: Request, text: str) -> Iterator[Told]:
     """More text of the last part."""
-    part, item = so_far.parts[-1], _before(so_far.parts)
+    part, item = so_far.parts[-1], last_item(so_far.parts)
     assert item is not None  # noqa: S101 - only parts that are items grow
     at = {**_at(item, so_far)}
     if isinstance(part, Text):
@@ -171,7 +165,7 @@ def _text(part: Part) -> str:
 
 def _close(so_far: Response, request: Request) -> Iterator[Told]:
     """A part is complete: a call with it, and what no other part can belong to."""
-    part, item = so_far.parts[-1], _before(so_far.parts)
+    part, item = so_far.parts[-1], last_item(so_far.parts)
     if item is None or isinstance(part, SILENT):
         return
     if isinstance(part, Thinking) and item.kind == "reasoning" and part.text:

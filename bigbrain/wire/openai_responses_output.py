@@ -47,18 +47,33 @@ class Content(NamedTuple):
 
 def items_of(parts: Sequence[Part]) -> list[Item]:
     """The items that tell of these parts."""
-    items: list[Item] = []
-    last: JSON = None
+    items: list[list[Part]] = []
+    last: str | None = None
     for part in parts:
         if isinstance(part, SILENT):
             continue
-        kind, key = _kind(part), _key(part)
-        if items and key is not None and key == last:
-            items[-1] = items[-1]._replace(parts=(*items[-1].parts, part))
+        key = _key(part)
+        if key is not None and key == last:
+            items[-1].append(part)
         else:
-            items.append(Item(len(items), kind, (part,)))
+            items.append([part])
         last = key
-    return items
+    return [Item(place, _kind(told[0]), tuple(told)) for place, told in enumerate(items)]
+
+
+def last_item(parts: Sequence[Part]) -> Item | None:
+    """The last of the items that tell of these parts; every token asks for it, so nothing is made of the others."""
+    place, first, last = -1, 0, None
+    for index, part in enumerate(parts):
+        if isinstance(part, SILENT):
+            continue
+        key = _key(part)
+        if key is None or key != last:
+            place, first = place + 1, index
+        last = key
+    if place < 0:
+        return None
+    return Item(place, _kind(parts[first]), tuple(part for part in parts[first:] if not isinstance(part, SILENT)))
 
 
 def _kind(part: Part) -> Kind:
@@ -69,14 +84,14 @@ def _kind(part: Part) -> Kind:
     return "other" if "item" in own(part.vendor) else "reasoning"
 
 
-def _key(part: Part) -> JSON:
+def _key(part: Part) -> str | None:
     """What neighbours of one item have in common; None for a part that is an item of its own."""
-    note = own(part.vendor)
+    if isinstance(part, ToolCall):
+        return None
+    note = own(part.vendor) if part.vendor else {}
     if isinstance(part, Text):
-        return ["message", note.get("phase")]
-    if isinstance(part, Thinking) and "item" not in note and note.get("id"):
-        return ["reasoning", note["id"]]
-    return None
+        return f"message {note.get('phase', '')}"
+    return f"reasoning {note['id']}" if note.get("id") and "item" not in note else None
 
 
 def contents_of(item: Item) -> list[Content]:

@@ -37,6 +37,7 @@ from bigbrain.messages import (
 )
 from bigbrain.wire import Dialect, anthropic, openai_responses, sse
 from bigbrain.wire.openai_responses_items import seal
+from bigbrain.wire.openai_responses_output import items_of, last_item
 from tests.contracts.dialect import DialectContract, fuzz, stream
 from tests.contracts.values import images, names, texts, usages, words
 
@@ -208,6 +209,13 @@ class TestDialect(DialectContract):
         SdkResponse.model_validate_json(json.dumps(document), strict=True)
         for frame in sse.read(stream(openai_responses, replay(response), PLAIN)):
             EVENTS.validate_json(frame.data, strict=True)
+
+    @given(data=st.data())
+    @fuzz
+    def test_the_last_item_is_found_without_making_the_others(self, data: st.DataObject) -> None:
+        parts = data.draw(st.composite(self.response)()).parts
+
+        assert [last_item(parts)] == (items_of(parts)[-1:] or [None])
 
     @given(data=st.data())
     @fuzz
