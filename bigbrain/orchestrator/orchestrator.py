@@ -95,7 +95,13 @@ class Orchestrator:
         def carried_out(on_token: Callable[[str], None] | None) -> str:
             listeners = Listeners(token=on_token)
             result = self._carry_out(
-                prompt, plain(history), (), listeners, chat.run, lambda: self._own_backend or self._model(chat.model)
+                prompt,
+                plain(history),
+                (),
+                listeners,
+                chat.run,
+                lambda: self._own_backend or self._model(chat.model),
+                turn.begun,
             )
             if result.error is not None:
                 raise result.error
@@ -116,6 +122,7 @@ class Orchestrator:
         listeners: Listeners,
         run: Run,
         backend: Callable[[], Backend],
+        begun: str = "",
     ) -> TaskResult:
         stop = self.options.cancellation
         try:
@@ -130,6 +137,7 @@ class Orchestrator:
                     history=history,
                     begin=(*prompting.known(traces), prompt),
                     listeners=listeners,
+                    begun=begun,
                 )
                 return task.result()
         except Exception as exc:

@@ -94,6 +94,14 @@ def fault(text: str, given: str) -> Message:
     return user(told)
 
 
+def begun(text: str) -> Message:
+    """What the user has of an answer whose reply was lost with its process."""
+    return user(
+        "The user has read the beginning of your answer already; your reply with it was lost. When you finish, the answer "
+        f"must begin with exactly this: {msgspec.json.encode(text).decode()}"
+    )
+
+
 def replied(text: str) -> Message:
     """A reply as a message of the conversation; providers refuse one without any text."""
     return Message("assistant", (Text(text if text.strip() else "(nothing)"),))

@@ -53,8 +53,12 @@ class Task:
         history: Sequence[Message],
         begin: Sequence[Message],
         listeners: Listeners,
+        begun: str = "",
     ) -> None:
-        """run: stops it, pays for it, hears of it and keeps it. begin: what is known already, and the prompt."""
+        """run: stops it, pays for it, hears of it and keeps it. begin: what is known already, and the prompt.
+
+        begun: what the user has of the answer, from an attempt that was lost; the model is asked to go on with it.
+        """
         self._agents = agents
         self._options = options
         self._backend = backend
@@ -65,6 +69,7 @@ class Task:
         self._answering = Answering(listeners.token)
         self._record = Record(begin, history, agents, run.rounds)
         self._usage = Usage()
+        self._begun = begun
 
     def result(self) -> TaskResult:
         """Carries the task out; whatever it fails with is in the result."""
@@ -149,6 +154,11 @@ class Task:
         text = prompting.fault(told, self._answering.given).text
         self._record.done(step, ToolResult(FAULT, (Text(text),), is_error=True))
 
+    def _told(self) -> tuple[Message, ...]:
+        """The task as the model is told it now."""
+        lost = self._begun and not self._answering.given
+        return (*self._record.conversation, *((prompting.begun(self._begun),) if lost else ()))
+
     def _ask(self) -> Said:
         """The next reply, paid for and told of like any question to a model."""
         run = self._run
@@ -169,7 +179,7 @@ class Task:
                 self._usage += usage
                 run.purse.spend(usage)
 
-            conversation = Conversation(self._system, self._history, self._record.conversation)
+            conversation = Conversation(self._system, self._history, self._told())
             deadline = time.monotonic() + self._options.timeout
             try:
                 said = self._backend.ask(conversation, told=told, spent=spent, scope=run.scope, deadline=deadline)

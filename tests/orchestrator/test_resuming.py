@@ -118,6 +118,30 @@ def test_only_the_call_that_was_under_way_is_made_again(name: str) -> None:
     assert [trace.input for trace in result.tool_traces] == ["1", "2", "3", "4", "5"]
 
 
+def test_the_model_is_told_what_the_user_has_of_an_answer_that_was_lost() -> None:
+    model = ScriptedModel(DESCRIBE, '{"action": "finish", "answer": "User 1 was', END)
+    task = Task(
+        (Agent("user-agent", "d"),),
+        Options(),
+        ModelBackend(model, "m"),
+        Run(),
+        history=(),
+        begin=(user("go"),),
+        listeners=Listeners(token=lambda _: None),
+        begun='User "1"',
+    )
+
+    task.result()
+
+    first, second, third = ([message.text for message in request.messages[1:]] for request in model.asked)
+    lost = r'must begin with exactly this: "User \"1\""'
+    assert (len(first), len(second), len(third)) == (2, 4, 5)
+    assert first[0] == "go"
+    assert first[-1].endswith(lost)
+    assert second[-1].endswith(lost)
+    assert third[-1].endswith('must begin with exactly this: "User 1 was"'), "what it has said since goes first"
+
+
 def test_steps_are_counted_across_attempts() -> None:
     worker = Worker(dies_at_line=2)
     with pytest.raises(Lost):

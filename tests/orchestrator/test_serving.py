@@ -18,7 +18,7 @@ from bigbrain.orchestrator import Agent, Cancellation, Orchestrator, Tool
 from bigbrain.orchestrator.backends import Conversation, Said
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
-from bigbrain.testing import Client, Says, ScriptedModel
+from bigbrain.testing import Breaks, Client, Says, ScriptedModel
 from bigbrain.trees import draw
 from tests.orchestrator.users import ABORT, ADD, DESCRIBE, FINISH, RETRIEVE, Desk, told
 
@@ -336,6 +336,14 @@ class TestResuming:
         assert answer.text == ANSWER
         assert [tag for tag, _ in desk.given] == ["user-retriever"]
         assert [role for role, _ in told(model)] == ["user", "assistant", "user", "assistant", "user"]
+
+    def test_an_answer_that_broke_off_is_gone_on_with(self) -> None:
+        flow, model = served(RETRIEVE, Breaks(after='{"action": "finish", "answer": "User 1 was'), FINISH)
+        with Client(Brain("b", flow.named("desk").durable(retries=1))) as client:
+            answer = client.chat("When was User 1 born?")
+
+        assert answer.text == ANSWER
+        assert model.last.messages[-1].text.endswith('must begin with exactly this: "User 1 was"')
 
     def test_a_flow_that_is_not_durable_keeps_nothing(self) -> None:
         flow, _ = served(FINISH)
