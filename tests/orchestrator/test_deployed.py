@@ -95,6 +95,14 @@ def test_five_steps_stream_their_answer_live_to_a_client_of_each_protocol(desk: 
     ):
         assert "".join(stream.text_stream) == "".join(WORDS)
 
+    upstream.script(*whole(*STEPS), Answer(tokens=FINISH))
+    with openai.OpenAI(base_url=desk.openai, api_key="k", max_retries=0) as client:
+        events = client.responses.create(model="desk", input="one and two?", stream=True)
+        deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+
+    assert "".join(deltas) == "".join(WORDS)
+    assert len(upstream.requests) == 15
+
 
 def test_the_calls_of_a_task_are_on_record(desk: Deployment, upstream: Upstream) -> None:
     upstream.script(*whole(*STEPS), Answer(tokens=FINISH))
