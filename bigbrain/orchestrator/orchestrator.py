@@ -59,7 +59,8 @@ class Orchestrator:
     ) -> TaskResult:
         """Carries a task out. Whatever goes wrong on the way is a result with the status `error`, never raised.
 
-        history: what was said before, messages of users and assistants. tool_traces: what earlier tasks found out
+        history: what was said before, messages of users and assistants; calls and results of other tools in it are told
+        in words. tool_traces: what earlier tasks found out
         (`result.tool_traces`), to be used again instead of fetched again; not part of this result.
         log_callback: for developers: hears every reply of the model raw, piece by piece, and `[[END]]` behind each.
         on_token: for users: hears the answer and nothing else, as the model writes it; together the pieces are
@@ -75,7 +76,7 @@ class Orchestrator:
             )
         listeners = Listeners(log_callback, on_token)
         asked = user(prompt) if isinstance(prompt, str) else prompt
-        return self._carry_out(asked, history, tool_traces, listeners, Run(), self._lone_backend)
+        return self._carry_out(asked, plain(history), tool_traces, listeners, Run(), self._lone_backend)
 
     def as_agent(self) -> BrainAgent:
         """The orchestrator as an agent of a brain, which `Flow(…)` makes of it by itself."""

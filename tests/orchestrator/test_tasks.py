@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bigbrain.errors import ModelBusy, RunCancelled, TaskAborted, TaskFailed, ToolError, WiringError
-from bigbrain.messages import Image, Message, Text, Usage, assistant, system, user
+from bigbrain.messages import Image, Message, Text, ToolCall, ToolResult, Usage, assistant, system, user
 from bigbrain.orchestrator import Agent, Cancellation, Orchestrator, TaskResult, Tool, ToolTrace
 from bigbrain.testing import Breaks, Says, ScriptedModel
 from tests.orchestrator.users import ABORT, ADD, DESCRIBE, FINISH, RETRIEVE, Desk, carried_out, told
@@ -425,6 +425,15 @@ class TestKnownContext:
         Orchestrator(Desk().agents, model=model).execute_task("and now?", history=history)
 
         assert told(model) == [("user", "hi"), ("assistant", "hello"), ("user", "and now?")]
+
+    def test_calls_of_other_tools_in_it_are_told_in_words(self) -> None:
+        model = ScriptedModel(FINISH)
+        call = Message("assistant", (ToolCall("c1", "look", "{}"),))
+        result = Message("tool", (ToolResult("c1", (Text("seen"),)),))
+
+        Orchestrator(Desk().agents, model=model).execute_task("and?", history=[user("hi"), call, result])
+
+        assert told(model)[1:3] == [("assistant", "(Called look with {}.)"), ("user", "(Result: seen)")]
 
     def test_a_prompt_may_have_pictures(self) -> None:
         model = ScriptedModel(FINISH)
