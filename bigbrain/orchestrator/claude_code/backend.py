@@ -114,12 +114,13 @@ class _Call:
             with self.scope.guard(), Process(command) as process, self.scope.guard(process.stop):
                 for line in process.lines():
                     reading.line(line)
+                    if reading.begun:
+                        self.session.remember()
                     if reading.result is not None:
                         break
             self.scope.check()
         finally:
             if reading.begun:
-                self.session.remember()
                 spent(reading.usage)
         return _Run(reading, process.status, process.complaint, stopped=process.stopped)
 

@@ -36,9 +36,10 @@ class Session:
         return (self.folder / "known").exists()
 
     def remember(self) -> None:
-        """From now on it is known."""
-        with _usable(self.folder):
-            (self.folder / "known").touch(mode=0o600)
+        """From now on it is known, even if this process is killed."""
+        if not self.known:
+            with _usable(self.folder):
+                (self.folder / "known").touch(mode=0o600)
 
     def instructions(self, text: str) -> Path:
         """A file with the system prompt, for its user alone; the next call writes it anew."""
