@@ -37,6 +37,21 @@ HOPELESS = frozenset({BrainChanged.code, RunExpired.code})
 """Errors after which a run can never go on, so that its request starts a new one."""
 
 
+class Keeping(NamedTuple):
+    """What is to become of a run without its client, and of its record."""
+
+    background: bool = False
+    """Whether it goes on when nobody follows it."""
+    seconds: float = 0.0
+    """How long it stays on record when it is over; 0: as long as any other."""
+    hidden: bool = False
+    """Whether what it says is told only to whoever asks the same again."""
+
+
+USUAL = Keeping()
+"""What becomes of a run when nothing is said of it."""
+
+
 class Begun(NamedTuple):
     """An answer that begins: its first event, who follows the others, and what the request did."""
 
@@ -77,8 +92,7 @@ class Reception:
         *,
         scope: str = "",
         again: bool = False,
-        background: bool = False,
-        kept: float = 0.0,
+        keeping: Keeping = USUAL,
     ) -> Iterator[Begun]:
         """Starts a run for a request and follows it while the block runs; leaving the block leaves the run alone.
 
@@ -86,13 +100,13 @@ class Reception:
 
         run_id: the id on record, such as an `Identity`'s key. now: seconds since 1970. scope: whose runs it is listed
         among. again: the request is known to be this run's, sent once more and perhaps in other words; a failure that
-        trying again cannot help is then told again. background: the run goes on when nobody follows it. kept: seconds
-        that it stays on record when it is over, 0: as long as any. Raises `Conflict` when the id is that of a run for
+        trying again cannot help is then told again. Raises `Conflict` when the id is that of a run for
         another request, `Busy` when that run is being stopped and does not end.
         """
         started = Started(run_id, self.brain.route(request.model), int(now))
-        run = replace(self._run(request, started, self.flow_of(request), scope), kept=kept)
-        if background:
+        run = self._run(request, started, self.flow_of(request), scope)
+        run = replace(run, kept=keeping.seconds, hidden=keeping.hidden)
+        if keeping.background:
             run = replace(run, terms=replace(run.terms, lasting=True))
         with self.hub.follow(run_id, seq=1) as follower:
             for _ in range(TRIES):

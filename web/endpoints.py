@@ -24,7 +24,7 @@ from bigbrain.events import Delta, Event, Failed, Finished, Started, collect
 from bigbrain.identity import Identity
 from bigbrain.messages import JSON, Request
 from bigbrain.metrics import Meters
-from bigbrain.reception import Reception
+from bigbrain.reception import Keeping, Reception
 from bigbrain.retries import Retries, mark_of
 from bigbrain.settings import Limits
 from bigbrain.trace import Tracer, Trail
@@ -110,8 +110,7 @@ class Endpoints:
         """The answer to the request, followed while the block runs: of a run of its own, or of one that it asks for again."""
         client, now = Client(), time.time()
         who, again = self._identity(asked)
-        background, stored = protocol.in_background(asked), protocol.stored(asked)
-        kept = 0.0 if stored is None else float(self.limits.stored_for) if stored else BRIEF
+        keeping = self._keeping(protocol, asked)
 
         def saw(events: Sequence[Event]) -> None:
             exchange.saw(events)
@@ -121,9 +120,7 @@ class Endpoints:
         try:
             with (
                 self.visits.open(who.key, client, returns=named()),
-                self._reception.receive(
-                    asked, who.key, now, scope=who.scope, again=again, background=background, kept=kept
-                ) as begun,
+                self._reception.receive(asked, who.key, now, scope=who.scope, again=again, keeping=keeping) as begun,
             ):
                 if begun.how == "started":
                     trail = Trail(self._tracers, run=who.key, flow=self._reception.flow_of(asked))
@@ -137,6 +134,16 @@ class Endpoints:
             if client.left:
                 exchange.left()
                 self._retries.lost(who.key)
+
+    def _keeping(self, protocol: Protocol, asked: Request) -> Keeping:
+        background = protocol.in_background(asked)
+        match protocol.stored(asked):
+            case None:
+                return Keeping(background)
+            case True:
+                return Keeping(background, float(self.limits.stored_for))
+            case False:
+                return Keeping(background, BRIEF, hidden=True)
 
     def _identity(self, asked: Request) -> tuple[Identity, bool]:
         """Who the request's run is, and whether it is one that the same client asked for before."""

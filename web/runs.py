@@ -56,7 +56,7 @@ def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
 
     @blueprint.get("/v1/runs/<run_id>/events")
     def events(run_id: str) -> Response:
-        record, after = runs.record(run_id), _read_after()
+        record, after = runs.told(run_id), _read_after()
         if after >= record.seq and (record.answered or record.ended is not None):
             return Response(b"", headers=STREAM_HEADERS)
         client = Client()
@@ -125,6 +125,13 @@ class _Runs:
                     of_member = attempts_of(member)
                     yield from of_member
                     yield from self._members(member, of_member)
+
+    def told(self, run_id: str) -> RunRecord:
+        """One run whose client may read what it says. Raises `NotFound` when the key has no such run."""
+        record = self.record(run_id)
+        if self._reception.history.hidden(record.id):
+            raise NotFound(f"what the run `{run_id[:128]}` says was not to be stored, or was deleted", param="run_id")
+        return record
 
     def page(self) -> dict[str, JSON]:
         """The page of the list that the query asks for."""

@@ -149,6 +149,10 @@ class History:
         events = [event for _, entry in log for event in read_events(entry[b"e"])]
         return Told(msgspec.convert(status.decode(), Status), asked, events, int(ended or 0))
 
+    def hidden(self, run_id: str) -> bool:
+        """Whether nobody is to read what a run says."""
+        return bool(self._client.hexists(f"bb:run:{run_id}", "hidden"))
+
     def hide(self, run_id: str) -> None:
         """Has a run never be told of again, whatever becomes of it."""
         if self._client.exists(f"bb:run:{run_id}"):

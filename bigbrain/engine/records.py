@@ -49,6 +49,8 @@ class NewRun(msgspec.Struct, frozen=True):
     """Which request it answers."""
     kept: float = 0.0
     """Seconds that its record is kept when it is over; 0: as long as any other."""
+    hidden: bool = False
+    """Whether what it says is told to nobody but those who ask the same again."""
 
 
 class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,7 +16,7 @@ next step may be run again; `kept`, the last entry of the log that is committed;
 `lives`, how long the run may last (ms), and `expires`, the moment from which on it is given up; `answered`, whether the client has its whole answer;
 `state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due,
 `claimed`, when it was claimed, and `waited`, the time between (ms); `mailed`, when its message was sent once more.
-`keep`, how long the run is kept when it is over, if not as long as others (ms).
+`keep`, how long the run is kept when it is over, if not as long as others (ms); `hidden`, set when what it says is to be read by nobody.
 
 Only commands of Redis 6.2 are used, so every server that can be embedded works.
 All keys stand on one server: scripts reach keys that they build from a run's id.

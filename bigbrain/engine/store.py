@@ -120,6 +120,7 @@ class RunStore:
             **({"lives": str(_ms(run.terms.ttl))} if run.terms.ttl else {}),
             **({"patient": "1"} if run.terms.patient else {}),
             **({"keep": str(_ms(run.kept))} if run.kept else {}),
+            **({"hidden": "1"} if run.hidden else {}),
         }
         args: list[bytes | str | int] = [
             run.id,

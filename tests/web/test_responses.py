@@ -178,10 +178,11 @@ def test_conformance_25_what_is_not_to_be_stored_cannot_be_read_or_gone_on_from(
             site.client.get(f"{path}/input_items").status_code,
             site.client.post(f"{path}/cancel").status_code,
             site.client.delete(path).status_code,
+            site.client.get(f"/v1/runs/{first['id'].removeprefix('resp_')}/events").status_code,
             ask(site, previous_response_id=first["id"]).status_code,
         ]
 
-    assert (first["store"], got) == (False, [404, 404, 404, 404, 400])
+    assert (first["store"], got) == (False, [404, 404, 404, 404, 404, 400])
 
 
 def test_what_is_not_to_be_stored_leaves_its_record_after_a_minute_and_what_is_after_a_day() -> None:
@@ -345,6 +346,7 @@ def test_a_response_that_is_deleted_while_it_is_made_is_stopped_and_gone() -> No
 
         assert site.client.delete(path).status_code == 200
         assert site.client.get(path).status_code == 404
+        assert site.client.get(f"/v1/runs/{first.headers['X-Run-Id']}/events").status_code == 404
         assert site.record(first.headers["X-Run-Id"]).status == "cancelled"
 
 
@@ -385,7 +387,7 @@ def test_tokens_of_a_question_are_estimated() -> None:
 
 @pytest.mark.parametrize(
     ("error", "status", "code"),
-    [(ModelBusy(), 429, "model_busy"), (ContextTooLong("long"), 400, "context_length_exceeded")],
+    [(ModelBusy(), 429, "rate_limit_exceeded"), (ContextTooLong("long"), 400, "context_length_exceeded")],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_conformance_34_what_fails_before_the_first_word_is_an_http_error(
