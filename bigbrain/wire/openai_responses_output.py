@@ -34,6 +34,8 @@ class Item(NamedTuple):
     place: int
     kind: Kind
     parts: tuple[Part, ...]
+    given_id: str
+    """What its model named it, if no item before has that name."""
 
 
 class Content(NamedTuple):
@@ -58,7 +60,13 @@ def items_of(parts: Sequence[Part]) -> list[Item]:
         else:
             items.append([part])
         last = key
-    return [Item(place, _kind(told[0]), tuple(told)) for place, told in enumerate(items)]
+    taken: set[str] = {""}
+    made = []
+    for place, told in enumerate(items):
+        given = _given_id(told[0])
+        made.append(Item(place, _kind(told[0]), tuple(told), "" if given in taken else given))
+        taken.add(given)
+    return made
 
 
 def last_item(parts: Sequence[Part]) -> Item | None:
@@ -73,7 +81,20 @@ def last_item(parts: Sequence[Part]) -> Item | None:
         last = key
     if place < 0:
         return None
-    return Item(place, _kind(parts[first]), tuple(part for part in parts[first:] if not isinstance(part, SILENT)))
+    given = _given_id(parts[first])
+    taken = bool(given) and any(_given_id(part) == given for part in parts[:first])
+    told = tuple(part for part in parts[first:] if not isinstance(part, SILENT))
+    return Item(place, _kind(parts[first]), told, "" if taken else given)
+
+
+def _given_id(part: Part) -> str:
+    """The id that a model gave to a thought or a hosted tool's item, or ""."""
+    if not isinstance(part, Thinking) or not part.vendor:
+        return ""
+    note = own(part.vendor)
+    item = note.get("item")
+    given = item.get("id") if isinstance(item, dict) else note.get("id")
+    return given if isinstance(given, str) else ""
 
 
 def _kind(part: Part) -> Kind:
@@ -130,10 +151,8 @@ def _moved(annotation: JSON, by: int) -> JSON:
 
 def item_id(item: Item, response_id: str) -> str:
     """The item's id."""
-    note = own(item.parts[0].vendor)
-    found = note.get("item", {}).get("id") if item.kind == "other" else note.get("id")
-    if item.kind in ("reasoning", "other") and isinstance(found, str) and found:
-        return found
+    if item.given_id:
+        return item.given_id
     first = item.parts[0]
     prefix = "ctc_" if isinstance(first, ToolCall) and is_custom(first) else PREFIXES[item.kind]
     return f"{prefix}{response_id.removeprefix('resp_')}_{item.place}"

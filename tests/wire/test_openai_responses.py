@@ -621,6 +621,17 @@ def test_a_model_that_knows_no_free_text_calls_a_custom_tool_with_an_object_and_
     assert (document["output"][0]["type"], document["output"][0]["input"]) == ("custom_tool_call", "1 + 1")
 
 
+def test_two_thoughts_of_one_id_are_two_items_with_ids_of_their_own() -> None:
+    parts = (thought(1, "a", sealed=True), Text("x"), thought(1, "b", sealed=True))
+    answer = Response("resp_1", "m", 1, parts, "end")
+    told = frames_of(answer)
+    ids = [item["id"] for item in told[-1]["response"]["output"]]
+
+    assert ids == ["rs_1", "msg_1_1", "rs_1_2"]
+    assert [one["item"]["id"] for one in told if one["type"] == "response.output_item.done"] == ids
+    assert {one["item_id"] for one in told if "item_id" in one} == set(ids)
+
+
 def test_pictures_in_an_answer_are_passed_over() -> None:
     parts = (Text("a"), Image(url="https://a.example/b.png"), Text("b"))
     told = frames_of(Response("resp_1", "m", 1, parts, "end"))
