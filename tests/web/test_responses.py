@@ -386,12 +386,12 @@ def test_tokens_of_a_question_are_estimated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "code"),
-    [(ModelBusy(), 429, "rate_limit_exceeded"), (ContextTooLong("long"), 400, "context_length_exceeded")],
+    ("error", "status", "kind"),
+    [(ModelBusy(), 429, "rate_limit_error"), (ContextTooLong("long"), 400, "invalid_request_error")],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_conformance_34_what_fails_before_the_first_word_is_an_http_error(
-    error: Exception, status: int, code: str, stream: bool
+    error: Exception, status: int, kind: str, stream: bool
 ) -> None:
     @agent
     def fail(turn: Turn, chat: Chat) -> None:
@@ -400,7 +400,7 @@ def test_conformance_34_what_fails_before_the_first_word_is_an_http_error(
     with serving(Brain("b", Flow(fail))) as site:
         got = ask(site, stream=stream)
 
-    assert (got.status_code, got.json["error"]["code"]) == (status, code)
+    assert (got.status_code, got.json["error"]["type"]) == (status, kind)
     assert "x-request-id" in got.headers
 
 
