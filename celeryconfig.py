@@ -62,9 +62,6 @@ worker_redirect_stdouts = False
 # worker's events (its option -E) do not.
 task_send_sent_event = False
 
-beat_schedule = {
-    # Every I/O worker does the same by itself each second; with beat, recovery does not hang on which
-    # workers happen to live. More often than every few seconds it would only keep an idle machine awake.
-    # `expires`: when no worker takes it, the next one will do as well.
-    "wake": {"task": "workers.tasks.wake", "schedule": 5.0, "options": {"expires": 10.0}},
-}
+# Beat looks itself for what is due, each second, and sends no message for it; two of them do no harm.
+beat_scheduler = "workers.beat:Wakes"
+beat_max_loop_interval = 1

@@ -179,6 +179,15 @@ class Brain:
         """Whether an agent of it keeps a processor busy, so that workers for that are needed."""
         return any(step.cpu for flow in self.compiled(Settings()).values() for step in flow.plan.steps())
 
+    def run(self) -> None:
+        """Has the brain act on its own from this one process until it is interrupted: triggers and engine, no HTTP.
+
+        A Redis server is started beside it unless `BIG_BRAIN_REDIS_URL` names one; calls of webhooks reach nobody.
+        Raises `WiringError` with every fault of the wiring.
+        """
+        # it is above this module, so it is named, not imported
+        import_module("bigbrain.headless").run(self)
+
     def serve(self, host: str = "127.0.0.1", port: int = 8080) -> None:
         """Serves the brain from this one process until it is interrupted: OpenAI and Anthropic at `port`.
 

@@ -21,6 +21,7 @@ import msgspec
 from bigbrain.agents import Agent
 from bigbrain.budgets import Budget
 from bigbrain.engine.plan import Fork, Item, Mark, Plan, Step
+from bigbrain.engine.records import TRIGGERED
 from bigbrain.errors import WiringError
 from bigbrain.flows import (
     Acting,
@@ -269,7 +270,7 @@ class _Compiler:
         compiler.check_exits(plan)
         compiled = Compiled(plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies))
         return TriggerBody(
-            Deferral(id, trigger, f"trigger:{id}"), compiled, (trigger, *links, *place.models, place.durability)
+            Deferral(id, trigger, f"{TRIGGERED}{id}"), compiled, (trigger, *links, *place.models, place.durability)
         )
 
     def chain(self, links: Sequence[Flow], place: Place, prefix: str = "", index: int = 0) -> Iterator[Item]:

@@ -23,9 +23,10 @@ from bigbrain.conversations import Conversation
 from bigbrain.counting import Count, count
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
 from bigbrain.engine.records import END, Claim, NewRun, Outcome, Outlook, Terms, Unfinished
+from bigbrain.engine.schedules import Start
 from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
-from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError
+from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError, TriggerError
 from bigbrain.events import Event, Failed, Started
 from bigbrain.flows import Durability
 from bigbrain.kept import written
@@ -42,6 +43,7 @@ from bigbrain.spreading import runs_of, under_way
 from bigbrain.states import RunState, is_readable
 from bigbrain.steps import OpenStep, opened, recorded
 from bigbrain.trace import Tracer, Trail
+from bigbrain.triggers.seeds import carrying
 from bigbrain.triggers.standing import Standing
 
 logger = logging.getLogger(__name__)
@@ -108,7 +110,7 @@ class Program:
     def _again(self, step: OpenStep, error: BrainError) -> float | None:
         """Seconds after which a step that failed is to run anew; None when it is not."""
         durability = self._durability(step.claim.flow, step.claim.path)
-        if durability is None or isinstance(error, (RunCancelled, BrainChanged)):
+        if durability is None or isinstance(error, (RunCancelled, BrainChanged, TriggerError)):
             return None
         failures = step.claim.failures
         return min(2.0**failures, LONGEST_PAUSE) if failures < durability.retries else None
@@ -148,6 +150,15 @@ class Program:
             scope=scope,
             fingerprint=fingerprint,
         )
+
+    def begin(self, run_id: str, start: Start) -> NewRun:
+        """The run of a firing. Raises `KeyError` when there is no such flow."""
+        request = carrying(msgspec.json.decode(start.request, type=Request), {"due": start.due})
+        return self.new_run(start.flow, Started(run_id, start.flow, start.due // 1000), request, scope=start.scope)
+
+    def fires(self, flow: str) -> bool:
+        """Whether there is a flow of that name."""
+        return flow in self._flows
 
     def fingerprint(self, flow: str) -> str:
         """The structure that a run of this flow is started with."""

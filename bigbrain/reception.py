@@ -10,20 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
+from uuid import uuid4
+
+import msgspec
 
 from msgspec.structs import replace
 
 from bigbrain.brain import Brain
 from bigbrain.engine.channels import Follower, Hub
+from bigbrain.engine.firing import run_id_of
 from bigbrain.engine.history import History
-from bigbrain.engine.records import NewRun
+from bigbrain.engine.records import TRIGGERED, NewRun
 from bigbrain.engine.runs import Runs
+from bigbrain.engine.schedules import Start
 from bigbrain.errands import ERRAND
 from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
 from bigbrain.events import Event, Started
 from bigbrain.identity import fingerprint
+from bigbrain.initiative import start_fired
 from bigbrain.messages import Request
 from bigbrain.program import Program
+from bigbrain.triggers.seeds import seed_again
 
 How: TypeAlias = Literal["started", "joined", "resumed", "replayed"]
 """What a request did: started a run, joined one under way, had a failed one go on, got a complete answer again."""
@@ -119,6 +126,27 @@ class Reception:
             else:
                 raise Busy("the run of this id is being stopped; try again", retry_after=1.0)
             yield begun
+
+    def fire(
+        self,
+        trigger: str,
+        due: float,
+        *,
+        payload: object = None,
+        metadata: object = None,
+        scope: str = "",
+    ) -> str:
+        """Starts a run of what a trigger starts, whatever its kind; the id of the run.
+
+        due: the instant that it answers for, in seconds since 1970. payload, metadata: in the place of the trigger's
+        seeds. scope: whose runs it is listed among. Raises `KeyError` when there is no such trigger.
+        """
+        standing = self.program.standing.get(trigger)
+        request = seed_again(standing.request if standing else Request(), payload, metadata)
+        run_id = f"{run_id_of(scope, trigger, int(due * 1000))}:{uuid4().hex[:8]}"
+        start = Start(TRIGGERED + trigger, msgspec.json.encode(request), scope, int(due * 1000))
+        start_fired(self.program, self.runs, self.program.begin(run_id, start), start.due)
+        return run_id
 
     def _join(self, run: NewRun, follower: Follower, *, again: bool) -> Begun | None:
         """The answer of a run that is there already; None when it is gone, or is to be looked at once more."""

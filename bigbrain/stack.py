@@ -98,9 +98,9 @@ def cpu_worker(processes: int | None = None, *, events: bool = False) -> list[st
 def beat() -> list[str]:
     """Give the command of the clock that wakes what is due.
 
-    Its scheduler keeps no file: the schedules are in Redis, and the one entry here has nothing to remember.
+    Its scheduler, named in `celeryconfig.py`, keeps no file: the schedules are in Redis.
     """
-    return [*CELERY, "beat", "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING"]
+    return [*CELERY, "beat", "--loglevel", "WARNING"]
 
 
 def flower() -> list[str]:

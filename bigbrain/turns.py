@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TypeVar, overload
 
@@ -185,6 +186,12 @@ class Turn:
         """
         with _told_as_payload():
             return _shaped(self._carried.get("metadata"), kind)
+
+    @property
+    def due(self) -> datetime | None:
+        """The instant that this run answers for, in UTC, when a schedule has started it, however late it runs."""
+        due = self._carried.get("due")
+        return None if due is None else datetime.fromtimestamp(due / 1000, UTC)
 
     @property
     def _carried(self) -> dict[str, JSON]:

@@ -7,12 +7,9 @@ thread for each request, which is right for the first minute and for writing a b
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -22,25 +19,15 @@ from bigbrain.brain import Brain
 from bigbrain.cli.listening import checked_address
 from bigbrain.cli.up import curl
 from bigbrain.embedded import redis_server
-from bigbrain.engine.channels import Hub
-from bigbrain.engine.local import LocalQueue
-from bigbrain.engine.runner import Engine
-from bigbrain.engine.runs import Runs
-from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.headless import at_work, stopping
 from bigbrain.metrics import Meters
-from bigbrain.program import Program
-from bigbrain.reception import Reception
-from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
 from bigbrain.stack import Address
-from bigbrain.traced import Traced
 from web import create_app
 from web.keys import HOOKS
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Handler(WSGIRequestHandler):
@@ -70,7 +57,7 @@ def serve(brain: Brain, *, host: str = "127.0.0.1", port: int = 8080) -> None:
     """
     settings = Settings.read()
     address = checked_address(host, port, settings)
-    with _stopping() as stopped, running(brain, settings, address) as about:
+    with stopping() as stopped, running(brain, settings, address) as about:
         click.echo(f"`{brain.name}` is ready at {address.local_url} (redis: {about})\ntry it:")
         click.echo(curl(address.local_url, brain.name, keyed=bool(settings.keys)))
         stopped.get()
@@ -84,41 +71,11 @@ def running(brain: Brain, settings: Settings, address: Address) -> Iterator[str]
     meters = Meters(settings.metrics)
     with (
         redis_server(settings) as redis,
-        _told(program, meters, redis.url),
-        _received(brain, program, redis.url) as reception,
+        at_work(brain, program, meters, settings, redis) as reception,
     ):
         app = create_app(reception, settings=settings, workers=lambda: 1, meters=meters, tracers=program.tracers)
         with _listening(make_server(address.host, address.port, app, threaded=True, request_handler=Handler)):
             yield redis.about
-
-
-@contextmanager
-def _told(program: Program, meters: Meters, url: str) -> Iterator[None]:
-    """Has the trace and the metrics hear of what the block's engine does."""
-    ring = RedisRing(connect(url, connections=2))
-    program.listen(ring, meters)
-    try:
-        yield
-    finally:
-        ring.close()
-
-
-@contextmanager
-def _received(brain: Brain, program: Program, url: str) -> Iterator[Reception]:
-    """A reception whose runs are executed by this process."""
-    store, queue = RunStore(connect(url)), LocalQueue()
-    runs = Runs(program, store, queue)
-    # renewals have to give up before the lease that they renew has lapsed
-    hasty = RunStore(connect(url, connections=2, retries=0, timeout=LEASE / 4))
-    engine = Engine(Traced(program, program.tracers), runs, renewing=hasty)
-    hub = Hub(store)
-    queue.attach(engine)
-    try:
-        yield Reception(brain, program, runs, hub)
-    finally:
-        queue.close()
-        hub.close()
-        engine.close()
 
 
 @contextmanager
@@ -130,24 +87,3 @@ def _listening(server: BaseWSGIServer) -> Iterator[None]:
     finally:
         server.shutdown()
         thread.join()
-
-
-@contextmanager
-def _stopping() -> Iterator[SimpleQueue[int]]:
-    """A queue that gets the first signal; the second one ends the process as if nobody had asked.
-
-    A queue and not an event: only its `put` may come into the midst of its `get`.
-    """
-    stopped: SimpleQueue[int] = SimpleQueue()
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (the signature of a handler)
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_DFL)
-        stopped.put(number)
-
-    before = {number: signal.signal(number, stop) for number in SIGNALS}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -18,6 +18,7 @@ from bigbrain.engine.leases import hand_back
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import SOONEST, Runs
 from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.initiative import Initiative, own_scope, with_initiative
 from bigbrain.loading import load
 from bigbrain.messages import JSON
 from bigbrain.metrics import Meters
@@ -40,8 +41,10 @@ class Process:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._settings = Settings.read()
+        self._name = ""
         self._program: Program | None = None
         self._runs: Runs | None = None
+        self._initiative: Initiative | None = None
         self._engine: Engine | None = None
         self._ring: RedisRing | None = None
         self._meters: Meters | None = None
@@ -52,14 +55,17 @@ class Process:
     def program(self) -> Program:
         """The brain built. Raises `WiringError` when it is faulty."""
         if self._program is None:
-            self._program = load(self._settings.app).program(self._settings)
+            brain = load(self._settings.app)
+            self._program, self._name = brain.program(self._settings), brain.name
         return self._program
 
     def runs(self) -> Runs:
         """The runs of the brain."""
         with self._lock:
             if self._runs is None:
-                self._runs = Runs(self.program(), RunStore(connect(self._settings.redis_url)), CeleryQueue())
+                program = self.program()
+                self._runs = Runs(program, RunStore(connect(self._settings.redis_url)), CeleryQueue())
+                self._initiative = with_initiative(self._name, program, self._runs, own_scope(self._settings))
             return self._runs
 
     def engine(self) -> Engine:
@@ -99,10 +105,14 @@ class Process:
     def _watch(self, name: str) -> None:
         runs = self.runs()
         key = f"bb:worker:{name}"
+        begun = False
         while True:
             pause = 1.0
             try:
                 runs.store.client.set(key, os.getpid(), ex=ALIVE)
+                if self._initiative is not None and not begun:
+                    self._initiative.begin(name)
+                    begun = True
                 pause = max(runs.wake().pause, SOONEST)
             except redis.RedisError as exc:
                 logger.warning("what is due could not be taken up: %s", exc)
@@ -111,6 +121,7 @@ class Process:
             if self._closing.wait(pause):
                 break
         runs.store.client.delete(key)
+        runs.schedules.leave(name)
 
     def drain(self, children: Sequence[int]) -> None:
         """After the seconds that steps get to finish, gives up those that are under way, here and in the pool's `children`."""

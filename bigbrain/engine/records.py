@@ -19,6 +19,10 @@ END = "finish"
 """The path of the step that closes every run; a plan has no step of that name."""
 
 
+TRIGGERED = "trigger:"
+"""What the names of flows begin with that triggers start; no other flow is named so."""
+
+
 class Terms(msgspec.Struct, frozen=True):
     """How a run survives: whether its first step may be run again, whether any may (such a run is not stopped
     because its client has gone), the seconds after which it is given up (0: never), and whether it waits for a
@@ -63,7 +67,7 @@ class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     trigger: str
     flow: str
-    kind: Literal["once", "every", "webhook"]
+    kind: Literal["once", "every", "webhook", "boot"]
     request: bytes
     at: int | None = None
     after: int = 0
@@ -169,6 +173,36 @@ class RunRecord(msgspec.Struct, frozen=True):
     """How many members of a spread group it waits for, or has waited for."""
     saved: tuple[bytes, ...] = ()
     """Of what that step has put by, what was asked for."""
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is to happen later, as its record tells it; times in ms since 1970, by the server's clock.
+
+    `trigger`: which one of the brain's made it. `run`: the run that reached that trigger; of one that stands in the
+    brain's own code, `brain` is its name instead. `due`: when it fires next, if it does. `last`: the latest instant it
+    fired for. `fired`, `skipped`: how many instants. `under_way`: firings whose run is not over; `waiting`: firings that wait
+    for these. `cancelled`: since when it fires no more, though it stands in the code.
+    """
+
+    id: str
+    trigger: str
+    flow: str
+    kind: Literal["once", "every", "boot"]
+    made: int
+    cron: str = ""
+    tz: str = "UTC"
+    catch_up: str = ""
+    overlap: str = ""
+    scope: str = ""
+    run: str = ""
+    brain: str = ""
+    due: int | None = None
+    last: int | None = None
+    fired: int = 0
+    skipped: int = 0
+    under_way: int = 0
+    waiting: int = 0
+    cancelled: int | None = None
 
 
 class RunRow(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bigbrain.engine.leases import Leases
-from bigbrain.engine.records import Claim, Outcome
+from bigbrain.engine.records import END, TRIGGERED, Claim, Outcome
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import RunStore, write_error
 from bigbrain.engine.writer import LogWriter, Tape
@@ -124,8 +124,16 @@ class Engine:
             return False
         if claim.parent and outcome.status != "running":
             self.runs.wake()
+        firing = claim.flow.startswith(TRIGGERED) and not claim.parent
+        if firing and outcome.status == "running" and outcome.next == END:
+            # closed here and not by a message, because another firing may wait for the end of this one
+            self.runs.finish(claim.run_id)
+            self.runs.settle(claim.run_id)
+            return False
         if outcome.status != "running":
             self._stop_members(claim)
+            if firing:
+                self.runs.settle(claim.run_id)
             return False
         steps, closed = self.runs.plans.ahead(claim.flow, claim.path)
         if len(steps) == 1 and not closed:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+from bigbrain.engine.firing import Clockwork
 from bigbrain.engine.plan import Step
 from bigbrain.engine.records import END, NewRun, Woken
 from bigbrain.engine.schedules import ScheduleStore
@@ -52,11 +53,14 @@ class Queue(Protocol):
 class Runs:
     """Starts the runs of a program and sends their steps."""
 
-    def __init__(self, plans: Plans, store: RunStore, queue: Queue) -> None:
+    def __init__(self, plans: Plans, store: RunStore, queue: Queue, schedules: ScheduleStore | None = None) -> None:
+        """schedules: by default those of the same server, by its clock."""
         self.plans = plans
         self.store = store
         self.queue = queue
-        self.schedules = ScheduleStore(store.client)
+        self.schedules = schedules or ScheduleStore(store.client)
+        self.clockwork: Clockwork | None = None
+        """What fires when these runs wake, if they do."""
 
     def start(self, run: NewRun, follower: str = "") -> bool:
         """Starts a run; False when its id is taken.
@@ -102,4 +106,15 @@ class Runs:
                 # a worker that knows the flow goes on with it, any other ends the run: its client must not wait for ever
                 logger.warning("run %s: this process has no step %s in flow %s", run_id, path, flow)
                 self.queue.send(run_id, attempt, [Step(path, flow)], closed=False)
-        return woken
+        if self.clockwork is None:
+            return woken
+        return woken._replace(pause=min(woken.pause, self.clockwork.tick()))
+
+    def settle(self, run_id: str) -> None:
+        """Looks after a firing whose run is over: what has waited for it starts now."""
+        if self.clockwork is not None:
+            self.clockwork.settle(run_id)
+
+    def revive(self, scope: str, run_id: str) -> bool:
+        """Has a firing that failed for good go on from its last commit; False when the scope has no such one."""
+        return self.schedules.revive(scope, run_id) and self.retry(run_id)

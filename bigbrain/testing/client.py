@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from itertools import count
 from typing import Self, TypeAlias
+from uuid import uuid4
 
 import fakeredis
 import redis
@@ -15,16 +17,19 @@ from msgspec.structs import replace
 from bigbrain.brain import Brain
 from bigbrain.engine.channels import Hub
 from bigbrain.engine.local import LocalQueue
-from bigbrain.engine.records import RunRecord
+from bigbrain.engine.records import TRIGGERED, RunRecord
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import Runs
+from bigbrain.engine.schedules import ScheduleStore
 from bigbrain.engine.store import RunStore
 from bigbrain.events import Event, checked
+from bigbrain.initiative import with_initiative
 from bigbrain.messages import Message, Request, user
 from bigbrain.reception import Reception
 from bigbrain.settings import Settings
 from bigbrain.testing.answers import Answer, AnswerFailed
 from bigbrain.testing.casting import Cast, cast
+from bigbrain.testing.clock import Clock
 from bigbrain.testing.crashes import Mortal
 from bigbrain.trace import TraceEvent, Trail
 from bigbrain.traced import Traced
@@ -79,12 +84,15 @@ class Client:
             server or fakeredis.FakeRedis(server=fakeredis.FakeServer(), max_connections=1000), lease=LEASE, grace=LEASE
         )
         self._queue = LocalQueue()
-        runs = Runs(program, store, self._queue)
+        runs = Runs(program, store, self._queue, ScheduleStore(store.client, now=now))
+        initiative = with_initiative(brain.name, program, runs, scope="")
         self._mortal = Mortal(program, store, played.compiled(settings))
         if crash_at:
             self.crash_at(crash_at)
         self.engine = Engine(Traced(self._mortal, program.tracers), runs)
         """Who executes the steps."""
+        self._process = f"test:{uuid4().hex}"
+        initiative.begin(self._process)
         self._queue.attach(self.engine, every=WAKE)
         self.reception = Reception(brain, program, runs, Hub(store))
         """Where requests come in: what `web.create_app` needs for tests over HTTP."""
@@ -123,6 +131,42 @@ class Client:
                     self._give_up(run_id, f"no end of its answer came; so far there are {len(events)} events")
                 events += follower.read(left)
         return events
+
+    def fire(
+        self, trigger: str, *, payload: object = None, metadata: object = None, due: datetime | float | None = None
+    ) -> Answer:
+        """Fires a trigger by hand, whatever its kind and its time: what it says, once all of it is over.
+
+        trigger: its id. payload, metadata: in the place of its seeds. due: the instant that it is to answer for, by
+        default now. Raises `KeyError` when the brain has no such trigger, `TimeoutError` when its run does not end.
+        """
+        at = self._now() if due is None else Clock(due).now()
+        return self._told(self.reception.fire(trigger, at, payload=payload, metadata=metadata))
+
+    def fired(self, trigger: str, count: int = 1) -> list[Answer]:
+        """What the first `count` firings of a trigger said, once all of them are over; let a `Clock` make it time for them.
+
+        Raises `TimeoutError` when there are not so many.
+        """
+        until = time.monotonic() + self._patience
+        while len(runs := self._firings(trigger)) < count:
+            if time.monotonic() > until:
+                raise TimeoutError(f"`{trigger}` has fired {len(runs)} times in {self._patience} s, not {count} times")
+            time.sleep(0.005)
+        return [self._told(run) for run in runs[:count]]
+
+    def _firings(self, trigger: str) -> list[str]:
+        fired = [event for event in self._heard.events if event.kind == "fired" and event.flow == TRIGGERED + trigger]
+        return [event.run for event in sorted(fired, key=lambda event: event.detail["due"])]
+
+    def _told(self, run_id: str) -> Answer:
+        self.record(run_id)
+        with self.reception.hub.follow(run_id, 0) as follower:
+            follower.post("again")
+            events: list[Event] = []
+            while not follower.over:
+                events += follower.read(self._patience)
+        return Answer(run_id, tuple(checked(events)))
 
     def record(self, run_id: str) -> RunRecord:
         """A run's record once all of it is over, what it does in the background as well.
@@ -164,6 +208,7 @@ class Client:
 
     def close(self) -> None:
         """Ends the threads; steps that are under way are done first, later ones are dropped."""
+        self.reception.runs.schedules.leave(self._process)
         self.reception.hub.close()
         self._queue.close()
         self.engine.close()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_struct
 
 from bigbrain.compiling import Deferral
 from bigbrain.engine.records import Deferred
@@ -15,12 +16,9 @@ from bigbrain.engine.zones import zone_name
 from bigbrain.errors import TriggerError
 from bigbrain.messages import Message, Request
 from bigbrain.run import Run
-from bigbrain.triggers.seeds import carried_by, carrying
+from bigbrain.triggers.seeds import LINEAGE, carried_by, carrying
 from bigbrain.triggers.specs import DEEPEST, Endpoint, Recurring, Single, Startup, read_moment
 from bigbrain.turns import Turn
-
-LINEAGE = "lineage"
-"""What the carried fields call the number of triggers that led to a run."""
 
 
 def put_off(work: Deferral, run: Run, conversation: Sequence[Message]) -> tuple[Deferred, ...]:
@@ -28,32 +26,45 @@ def put_off(work: Deferral, run: Run, conversation: Sequence[Message]) -> tuple[
 
     Raises `TriggerError` for the ninth trigger of a lineage, and for a function that gives no time.
     """
-    request = later(run.request, tuple(conversation), work.id)
-    trigger = work.trigger
-    match trigger:
-        case Recurring():
-            made = _deferred(work, run, request, "every")
-            return (
-                replace(
-                    made,
-                    cron=trigger.expression,
-                    tz=zone_name(trigger.tz),
-                    catch_up=trigger.catch_up,
-                    overlap=trigger.overlapping,
-                ),
+    request = msgspec.json.encode(later(run.request, tuple(conversation), work.id))
+    if isinstance(work.trigger, Endpoint):
+        return (Deferred(work.id, work.id, work.flow, "webhook", request),)
+    # the same for each attempt of this step, another one for each run that comes here
+    place = sha256(f"{run.id}\0{run.path}".encode()).hexdigest()[:12]
+    if isinstance(work.trigger, Single) and callable(work.trigger.when):
+        turn = Turn(tuple(conversation), run=run, answer=None, last=False)
+        at = work.trigger.when(turn)
+        if at is None:
+            return ()
+        work = replace(work, trigger=replace(work.trigger, when=at))
+    try:
+        return (record(work, request, f"{work.id}:{place}"),)
+    except ValueError as exc:
+        raise TriggerError(f"trigger `{work.id}`: {exc}") from exc
+
+
+def record(work: Deferral, request: bytes, id: str) -> Deferred:
+    """The record of what a trigger of a time starts. Raises `ValueError` when it says no time."""
+    made = Deferred(id, work.id, work.flow, "boot", request)
+    match work.trigger:
+        case Recurring() as trigger:
+            return replace_struct(
+                made,
+                kind="every",
+                cron=trigger.expression,
+                tz=zone_name(trigger.tz),
+                catch_up=trigger.catch_up,
+                overlap=trigger.overlapping,
             )
-        case Single():
-            at = _moment(work, trigger, run, conversation)
-            if at is None:
-                return ()
-            made = _deferred(work, run, request, "once")
+        case Single(when=when, tz=tz) if not callable(when):
+            at = read_moment(when, tz)
             if isinstance(at, timedelta):
-                return (replace(made, after=_ms(at.total_seconds())),)
-            return (replace(made, at=_ms(at.timestamp())),)
-        case Endpoint():
-            return (_deferred(work, run, request, "webhook"),)
+                return replace_struct(made, kind="once", after=_ms(at.total_seconds()))
+            return replace_struct(made, kind="once", at=_ms(at.timestamp()))
         case Startup():
-            raise TypeError("no flow of a chain is a `Startup`")
+            return made
+        case _:
+            raise ValueError(f"`{work.id}` has no time of its own")
 
 
 def later(request: Request, said: tuple[Message, ...], trigger: str) -> Request:
@@ -67,33 +78,7 @@ def later(request: Request, said: tuple[Message, ...], trigger: str) -> Request:
             f"trigger `{trigger}` is the {lineage}th of a chain of triggers that led to one another, and {DEEPEST} are"
             " allowed; a recurring job is an `Every`, which does not count its firings"
         )
-    return carrying(replace(request, messages=said, stream=False), {LINEAGE: lineage})
-
-
-def _deferred(work: Deferral, run: Run, request: Request, kind: str) -> Deferred:
-    # the same for each attempt of this step, another one for each run that comes here
-    place = sha256(f"{run.id}\0{run.path}".encode()).hexdigest()[:12]
-    return msgspec.convert(
-        {
-            "id": work.id if kind == "webhook" else f"{work.id}:{place}",
-            "trigger": work.id,
-            "flow": work.flow,
-            "kind": kind,
-            "request": msgspec.json.encode(request),
-        },
-        Deferred,
-    )
-
-
-def _moment(work: Deferral, trigger: Single, run: Run, conversation: Sequence[Message]) -> datetime | timedelta | None:
-    when = trigger.when
-    at = when(Turn(tuple(conversation), run=run, answer=None, last=False)) if callable(when) else when
-    if at is None:
-        return None
-    try:
-        return read_moment(at, trigger.tz)
-    except ValueError as exc:
-        raise TriggerError(f"trigger `{work.id}`: {exc}") from exc
+    return carrying(replace_struct(request, messages=said, stream=False), {LINEAGE: lineage})
 
 
 def _ms(seconds: float) -> int:

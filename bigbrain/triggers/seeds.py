@@ -15,6 +15,9 @@ from bigbrain.errors import WiringError
 from bigbrain.messages import JSON, Message, Request, user
 from bigbrain.turns import TRIGGER
 
+LINEAGE = "lineage"
+"""What the carried fields call the number of triggers that led to a run."""
+
 
 def seed(
     request: Request | None, chat: str | Message | Sequence[Message], payload: object, metadata: object
@@ -22,11 +25,13 @@ def seed(
     """The request that every run of a trigger begins with. Raises `WiringError` for what JSON cannot say."""
     said = (user(chat),) if isinstance(chat, str) else (chat,) if isinstance(chat, Message) else tuple(chat)
     base = request or Request()
-    begun = replace(base, messages=(*base.messages, *said), stream=False)
+    return seed_again(replace(base, messages=(*base.messages, *said), stream=False), payload, metadata)
+
+
+def seed_again(request: Request, payload: object, metadata: object) -> Request:
+    """The request with another payload, or metadata, where one is given. Raises `WiringError` for what JSON cannot say."""
     carried = {"payload": payload, "metadata": metadata}
-    return carrying(
-        begun, {name: _plain(f"seed_{name}", value) for name, value in carried.items() if value is not None}
-    )
+    return carrying(request, {name: _plain(name, value) for name, value in carried.items() if value is not None})
 
 
 def carrying(request: Request, fields: dict[str, JSON]) -> Request:
@@ -45,4 +50,4 @@ def _plain(name: str, value: object) -> JSON:
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError) as exc:
-        raise WiringError(f"`{name}` cannot be written as JSON: {exc}") from None
+        raise WiringError(f"the {name} cannot be written as JSON: {exc}") from None

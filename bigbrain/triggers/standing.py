@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from bigbrain.compiling import Compiled, Deferral, TriggerBody
 from bigbrain.messages import Request
+from bigbrain.triggers.seeds import LINEAGE, carrying
+from bigbrain.triggers.specs import Startup
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def build(served: Mapping[str, Compiled], added: Iterable[tuple[TriggerBody, Req
     for body, request in heads:
         if body.deferral.id in standing:
             faults.append(f"the trigger `{body.deferral.id}` is added twice: add it once, or give one another id")
-        standing[body.deferral.id] = Standing(body.deferral, request)
+        led = 0 if isinstance(body.deferral.trigger, Startup) else 1
+        standing[body.deferral.id] = Standing(body.deferral, carrying(request, {LINEAGE: led}))
     flows = {**served, **{name: body.compiled for name, body in bodies.items()}}
     return Built(flows, standing, (*faults, *(fault for compiled in flows.values() for fault in compiled.faults)))
 

@@ -211,11 +211,15 @@ def test_seeds_are_captured_once_and_kept_apart() -> None:
 
     assert standing.request.messages == (Message("system", ()), user("go"))
     assert (standing.request.temperature, standing.request.stream) == (0.5, False)
-    assert standing.request.extra[TRIGGER] == {"payload": {"name": "Sam", "sure": 0.93}, "metadata": {"by": "me"}}
+    assert standing.request.extra[TRIGGER] == {
+        "payload": {"name": "Sam", "sure": 0.93},
+        "metadata": {"by": "me"},
+        "lineage": 1,
+    }
 
 
 def test_a_payload_that_is_no_json_is_refused_where_it_is_given() -> None:
-    with pytest.raises(WiringError, match="`seed_payload` cannot be written as JSON"):
+    with pytest.raises(WiringError, match="the payload cannot be written as JSON"):
         Brain("b").add_trigger(Every("@daily") >> JOB, seed_payload=object())
 
 

@@ -1,0 +1,95 @@
+"""A brain at work in this process, without HTTP: its engine, its triggers, and a reception for whoever serves it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from socket import gethostname
+from types import FrameType
+
+import click
+
+from bigbrain.brain import Brain
+from bigbrain.embedded import RedisServer, redis_server
+from bigbrain.engine.channels import Hub
+from bigbrain.engine.local import LocalQueue
+from bigbrain.engine.runner import Engine
+from bigbrain.engine.runs import Runs
+from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.initiative import own_scope, with_initiative
+from bigbrain.metrics import Meters
+from bigbrain.program import Program
+from bigbrain.reception import Reception
+from bigbrain.ring import RedisRing
+from bigbrain.settings import Settings
+from bigbrain.traced import Traced
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(brain: Brain) -> None:
+    """Has a brain act on its own, and take up what was put off, until SIGINT or SIGTERM; call it in the main thread.
+
+    Raises `WiringError` with every fault of the wiring, and when the data folder is taken.
+    """
+    settings = Settings.read()
+    program = brain.program(settings)
+    meters = Meters(settings.metrics)
+    with stopping() as stopped, redis_server(settings) as redis, at_work(brain, program, meters, settings, redis):
+        click.echo(f"`{brain.name}` acts on its own (redis: {redis.about})")
+        stopped.get()
+        click.echo("stopping: steps under way finish first; interrupt again to end at once")
+
+
+@contextmanager
+def at_work(
+    brain: Brain, program: Program, meters: Meters, settings: Settings, redis: RedisServer, *, waking: bool = True
+) -> Iterator[Reception]:
+    """A reception whose runs are executed by this process, which also fires what is due, while the block runs.
+
+    waking: whether it looks for what is due and what others have lost; without it only what is begun here is done.
+    """
+    ring = RedisRing(connect(redis.url, connections=2))
+    program.listen(ring, meters)
+    store, queue = RunStore(connect(redis.url)), LocalQueue()
+    runs = Runs(program, store, queue)
+    # renewals have to give up before the lease that they renew has lapsed
+    hasty = RunStore(connect(redis.url, connections=2, retries=0, timeout=LEASE / 4))
+    engine = Engine(Traced(program, program.tracers), runs, renewing=hasty)
+    hub = Hub(store)
+    process = f"{gethostname()}:{os.getpid()}"
+    if waking:
+        with_initiative(brain.name, program, runs, own_scope(settings)).begin(process)
+    queue.attach(engine, every=1.0 if waking else 0)
+    try:
+        yield Reception(brain, program, runs, hub)
+    finally:
+        queue.close()
+        runs.schedules.leave(process)
+        hub.close()
+        engine.close()
+        ring.close()
+
+
+@contextmanager
+def stopping() -> Iterator[SimpleQueue[int]]:
+    """A queue that gets the first signal; the second one ends the process as if nobody had asked.
+
+    A queue and not an event: only its `put` may come into the midst of its `get`.
+    """
+    stopped: SimpleQueue[int] = SimpleQueue()
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (the signature of a handler)
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        stopped.put(number)
+
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

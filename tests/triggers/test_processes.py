@@ -1,0 +1,123 @@
+"""Schedules in a real deployment: beats, workers and a Redis that is killed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from tests.engine.acting import until
+from tests.triggers.processes import EVERY_SECOND, beat, missing, noted, server, show, worker
+
+pytestmark = pytest.mark.slow
+
+LATER = """
+import os
+
+import redis
+
+from bigbrain import Brain, Flow, Once, agent, respond
+
+there = redis.Redis.from_url(os.environ["BIG_BRAIN_REDIS_URL"])
+
+
+@agent
+def hello(turn, chat):
+    turn.reply("hello")
+
+
+@agent
+def note(turn, chat):
+    there.rpush("noted", f"{turn.due.timestamp():.0f} {turn.run_id}")
+
+
+brain = Brain("later", Flow(hello) >> respond)
+brain.add_trigger(Once(seconds=8) >> Flow(note).named("soon"))
+"""
+
+
+def test_each_instant_fires_once_through_a_stopped_beat_and_a_redis_that_is_killed(tmp_path: Path) -> None:
+    # 500 of them, and 20 s: `python -m tests.triggers.processes 500`
+    fired = show(24, tmp_path, stopped=4)
+
+    assert len(fired) >= 24
+    assert set(fired.values()) == {1}
+    assert missing(fired) == []
+
+
+def test_a_beat_alone_fires_and_the_work_waits_for_a_worker(tmp_path: Path) -> None:
+    with server(tmp_path / "redis") as there, redis.Redis.from_url(there.url) as client:
+        with worker(there.url, tmp_path, EVERY_SECOND):
+            until(lambda: client.llen("noted") > 0, 20)
+        client.delete("noted")
+        with beat(there.url, tmp_path):
+            started = int(client.hget("bb:schedule:tick", "fired") or 0)
+            # one is started and the others wait for its end, because they may not overlap
+            until(lambda: client.llen("bb:schedule:tick:waiting") >= 4, 30)
+        assert client.llen("noted") == 0
+        with worker(there.url, tmp_path, EVERY_SECOND):
+            until(lambda: client.llen("noted") >= 6, 30)
+            fired = [at for at, _ in noted(client)]
+
+    assert started >= 1
+    assert sorted(set(fired)) == list(range(min(fired), max(fired) + 1)) == fired
+
+
+def test_a_once_runs_once_with_two_workers_and_a_short_visibility_timeout(tmp_path: Path) -> None:
+    # B11: as a message with an ETA it ran five times
+    with server(tmp_path / "redis") as there, redis.Redis.from_url(there.url) as client:
+        source = LATER + SHORT_VISIBILITY
+        with worker(there.url, tmp_path, source), worker(there.url, tmp_path, source), beat(there.url, tmp_path):
+            until(lambda: client.llen("noted") > 0, 30)
+            # as long again as the timeout, for whoever would take it a second time
+            time.sleep(7)
+            fired = noted(client)
+            unacknowledged = client.exists("unacked", "unacked_index")
+
+    assert len(fired) == 1
+    assert unacknowledged == 0
+
+
+SHORT_VISIBILITY = """
+from workers import app
+
+app.conf.broker_transport_options = {
+    **app.conf.broker_transport_options,
+    "visibility_timeout": 5,
+    "unacked_restore_interval": 1,
+    "unacked_restore_throttle": 1,
+}
+"""
+
+
+def test_what_is_due_in_90_days_costs_a_worker_nothing(tmp_path: Path) -> None:
+    with (
+        server(tmp_path / "redis") as there,
+        redis.Redis.from_url(there.url) as client,
+        worker(there.url, tmp_path, LATER) as one,
+    ):
+        until(lambda: client.llen("noted") > 0, 30)
+        process = psutil.Process(one.process.pid)
+        before = process.memory_info().rss
+        fill(client, 20_000)
+        time.sleep(5)
+        grown = process.memory_info().rss - before
+        waiting = client.zcard("bb:schedules"), client.llen("io")
+
+    # 20,000 messages with an ETA are some 40 MB in each worker
+    assert waiting == (20_000, 0)
+    assert grown < 3_000_000
+
+
+def fill(client: redis.Redis, count: int) -> None:
+    """So many schedules that are due in 90 days, as runs would have put them off."""
+    due = int(time.time() + 90 * 86_400) * 1000
+    with client.pipeline(transaction=False) as pipe:
+        for number in range(count):
+            fields = {"kind": "once", "trigger": "later", "flow": "trigger:later", "request": "{}", "due": due}
+            pipe.hset(f"bb:schedule:later:{number}", mapping=fields)
+            pipe.zadd("bb:schedules", {f"later:{number}": due})
+        pipe.execute()
