@@ -13,12 +13,14 @@ from bigbrain.aside import Aside
 from bigbrain.budgets import Budget
 from bigbrain.compiling import Compiled, compile_flow, compile_trigger
 from bigbrain.embedded import find_url
+from bigbrain.engine.store import connect
 from bigbrain.errands import ERRAND, Rule, is_errand
 from bigbrain.errors import UnknownModel, WiringError
 from bigbrain.flows import Flow
 from bigbrain.messages import Message, Request
 from bigbrain.models import Askable, Models, model
 from bigbrain.program import Program
+from bigbrain.schedules import Schedules
 from bigbrain.settings import Settings
 from bigbrain.stores import RedisStore, Store
 from bigbrain.trace import Tracer
@@ -57,6 +59,7 @@ class Brain:
         self.strict_models = strict_models
         self.errands = errands
         self._memory = memory
+        self._schedules: Schedules | None = None
         self.models = Models()
         self._default = flow
         self._unnamed: Flow | None = None
@@ -70,6 +73,17 @@ class Brain:
         if self._memory is None:
             self._memory = RedisStore(find_url(Settings.read()), prefix=f"bb:memory:{self.name}:")
         return self._memory
+
+    @property
+    def schedules(self) -> Schedules:
+        """What the deployment is going to do, also for handlers: listed, cancelled, run now; connected with its first use."""
+        if self._schedules is None:
+            self._schedules = Schedules(connect(find_url(Settings.read())))
+        return self._schedules
+
+    @schedules.setter
+    def schedules(self, schedules: Schedules) -> None:
+        self._schedules = schedules
 
     def add_model(self, model: Askable, *, tags: tuple[str, ...] | str = (), default: bool = False) -> Askable:
         """Registers a model under tags; the model itself, to go on with.
@@ -133,9 +147,10 @@ class Brain:
     def compiled(self, settings: Settings) -> Mapping[str, Compiled]:
         """Every flow ready to run, faulty or not: those that are served, what triggers start, and
         that of errands if it is sound."""
-        return self._built(settings).flows
+        return self.built(settings).flows
 
-    def _built(self, settings: Settings) -> Built:
+    def built(self, settings: Settings) -> Built:
+        """The whole of it compiled: flows, triggers and faults."""
         served = {name: compile_flow(name, flow, self.models, settings) for name, flow in self.flows.items()}
         added = [
             (compile_trigger(chain, number, self.models, settings), request)
@@ -150,7 +165,7 @@ class Brain:
 
     def faults(self, settings: Settings | None = None) -> tuple[str, ...]:
         """All that is wrong with the wiring, a sentence each with its place and remedy."""
-        return self._faults(self._built(settings or Settings.read()))
+        return self._faults(self.built(settings or Settings.read()))
 
     def _faults(self, built: Built) -> tuple[str, ...]:
         if not built.flows:
@@ -163,7 +178,7 @@ class Brain:
 
         Raises `WiringError` with every fault of the wiring.
         """
-        built = self._built(settings or Settings.read())
+        built = self.built(settings or Settings.read())
         faults = self._faults(built)
         if faults:
             raise WiringError(*faults)
@@ -171,7 +186,7 @@ class Brain:
 
     def tree(self, settings: Settings | None = None) -> str:
         """The brain's flows, steps, agents and models as lines of text."""
-        built = self._built(settings or Settings.read())
+        built = self.built(settings or Settings.read())
         return draw({name: flow for name, flow in built.flows.items() if name != ERRAND}, built.standing)
 
     @property

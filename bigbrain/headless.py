@@ -46,11 +46,11 @@ def run(brain: Brain) -> None:
 
 @contextmanager
 def at_work(
-    brain: Brain, program: Program, meters: Meters, settings: Settings, redis: RedisServer, *, waking: bool = True
+    brain: Brain, program: Program, meters: Meters, settings: Settings, redis: RedisServer, *, initiative: bool = True
 ) -> Iterator[Reception]:
-    """A reception whose runs are executed by this process, which also fires what is due, while the block runs.
+    """A reception whose runs are executed by this process while the block runs, as are those that others have lost.
 
-    waking: whether it looks for what is due and what others have lost; without it only what is begun here is done.
+    initiative: whether it also acts for the brain: puts its schedules on record and fires what is due.
     """
     ring = RedisRing(connect(redis.url, connections=2))
     program.listen(ring, meters)
@@ -61,9 +61,9 @@ def at_work(
     engine = Engine(Traced(program, program.tracers), runs, renewing=hasty)
     hub = Hub(store)
     process = f"{gethostname()}:{os.getpid()}"
-    if waking:
+    if initiative:
         with_initiative(brain.name, program, runs, own_scope(settings)).begin(process)
-    queue.attach(engine, every=1.0 if waking else 0)
+    queue.attach(engine)
     try:
         yield Reception(brain, program, runs, hub)
     finally:

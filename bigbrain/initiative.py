@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 
-import msgspec
-
 from bigbrain.engine.firing import Clockwork, run_id_of
 from bigbrain.engine.records import Deferred, NewRun
 from bigbrain.engine.runs import Runs
@@ -47,7 +45,7 @@ class Initiative:
 
     def _records(self) -> list[Deferred]:
         return [
-            record(one.deferral, msgspec.json.encode(one.request), one.id)
+            record(one.deferral, one.request, one.id)
             for one in self.standing.values()
             if not isinstance(one.deferral.trigger, Endpoint)
         ]

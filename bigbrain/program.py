@@ -22,7 +22,7 @@ from bigbrain.compiling import Compiled, Members, Solo
 from bigbrain.conversations import Conversation
 from bigbrain.counting import Count, count
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
-from bigbrain.engine.records import END, Claim, NewRun, Outcome, Outlook, Terms, Unfinished
+from bigbrain.engine.records import END, TRIGGERED, Claim, NewRun, Outcome, Outlook, Terms, Unfinished
 from bigbrain.engine.schedules import Start
 from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
@@ -155,6 +155,11 @@ class Program:
         """The run of a firing. Raises `KeyError` when there is no such flow."""
         request = carrying(msgspec.json.decode(start.request, type=Request), {"due": start.due})
         return self.new_run(start.flow, Started(run_id, start.flow, start.due // 1000), request, scope=start.scope)
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """The ids of all triggers, those that stand in the brain's code and those that its runs reach."""
+        return tuple(name.removeprefix(TRIGGERED) for name in self._flows if name.startswith(TRIGGERED))
 
     def fires(self, flow: str) -> bool:
         """Whether there is a flow of that name."""

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from uuid import uuid4
 
 import msgspec
-
 from msgspec.structs import replace
 
 from bigbrain.brain import Brain

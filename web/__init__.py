@@ -15,9 +15,23 @@ from flask_cors import CORS
 
 from bigbrain.metrics import Meters
 from bigbrain.reception import Reception
+from bigbrain.schedules import Schedules
 from bigbrain.settings import Settings
 from bigbrain.trace import Tracer
-from web import anthropic, arrivals, diagnostics, failures, health, metrics, models, openai, openapi, responses, runs
+from web import (
+    anthropic,
+    arrivals,
+    diagnostics,
+    failures,
+    health,
+    metrics,
+    models,
+    openai,
+    openapi,
+    responses,
+    runs,
+    schedules,
+)
 from web.endpoints import Endpoints
 from web.keys import Keys
 from web.paths import OnceOnly
@@ -75,6 +89,9 @@ def create_app(
     app.register_blueprint(anthropic.routes(endpoints))
     app.register_blueprint(models.routes(reception))
     app.register_blueprint(runs.routes(reception, endpoints.visits, heartbeat))
+    app.register_blueprint(
+        schedules.routes(lambda scope: Schedules(client, scope=scope, store=reception.runs.schedules))
+    )
     app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
     app.register_blueprint(diagnostics.routes(client))
     app.register_blueprint(metrics.routes(meters, reception.hub.store, reception.runs.queue.names))

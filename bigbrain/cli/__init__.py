@@ -18,8 +18,11 @@ COMMANDS = {
     "chat": "bigbrain.cli.chat:chat",
     "check": "bigbrain.cli.check:check",
     "doctor": "bigbrain.cli.doctor:doctor",
+    "fire": "bigbrain.cli.fire:fire",
     "new": "bigbrain.cli.new:new",
+    "run": "bigbrain.cli.run:run",
     "runs": "bigbrain.cli.runs:runs",
+    "schedules": "bigbrain.cli.schedules:schedules",
     "serve": "bigbrain.cli.serve:serve",
     "up": "bigbrain.cli.up:up",
 }

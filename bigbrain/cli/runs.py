@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
 from typing import get_args
 from urllib.parse import quote
 
 import click
 import httpx2
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
+from bigbrain.cli.asking import answer, check, connected, console, moment
 from bigbrain.engine.records import Status
 from bigbrain.errors import BrainError
 from bigbrain.messages import JSON, Usage
-from bigbrain.settings import Settings
 
-PATIENCE = 30.0
-"""Seconds that an answer may take; a stream says that it lives every 10."""
 TRIES = 5
 """How often a stream that broke is taken up again before it is given up; each event starts the count anew."""
 PAUSE = 1.0
 """Seconds before it is."""
-WIDE = 200
-"""Characters of a line where there is no terminal."""
 COLOURS: dict[str, str] = {"done": "green", "failed": "red", "cancelled": "yellow", "running": "cyan"}
 
 
@@ -104,9 +97,7 @@ def runs(ctx: click.Context, url: str) -> None:
 
     The key, if one is asked for, is the first of BIG_BRAIN_KEYS; a key sees its own runs only.
     """
-    key = next(iter(Settings.read().keys), "")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    ctx.obj = ctx.with_resource(httpx2.Client(base_url=url.rstrip("/"), headers=headers, timeout=PATIENCE))
+    ctx.obj = connected(ctx, url)
 
 
 @runs.command("list")
@@ -119,14 +110,14 @@ def list_(client: httpx2.Client, status: str | None, flow: str | None, limit: in
     """List runs, the newest first."""
     asked = {"status": status, "flow": flow, "limit": str(limit), "after": after}
     query = {name: value for name, value in asked.items() if value}
-    page = msgspec.json.decode(_answer(client, "GET", "/v1/runs", query), type=_Page)
+    page = msgspec.json.decode(answer(client, "GET", "/v1/runs", query), type=_Page)
     table = Table("run", "flow", "status", "begun", "seconds", box=None)
     for row in page.data:
-        table.add_row(row.id, row.flow, _coloured(row.status), _moment(row.begun), _seconds(row.begun, row.ended))
-    console = _console()
-    console.print(table)
+        table.add_row(row.id, row.flow, _coloured(row.status), moment(row.begun), _seconds(row.begun, row.ended))
+    screen = console()
+    screen.print(table)
     if page.after:
-        console.print(f"[dim]more with[/] --after {page.after}")
+        screen.print(f"[dim]more with[/] --after {page.after}")
 
 
 @runs.command()
@@ -134,7 +125,7 @@ def list_(client: httpx2.Client, status: str | None, flow: str | None, limit: in
 @click.pass_obj
 def show(client: httpx2.Client, run_id: str) -> None:
     """Show a run as a tree: when each step ran and for how long, what it cost, what went wrong."""
-    _show(_answer(client, "GET", _path(run_id)))
+    _show(answer(client, "GET", _path(run_id)))
 
 
 @runs.command()
@@ -158,7 +149,7 @@ def follow(client: httpx2.Client, run_id: str, after: int) -> None:
 @click.pass_obj
 def cancel(client: httpx2.Client, run_id: str) -> None:
     """Stop a run, and wait until it has."""
-    _show(_answer(client, "POST", f"{_path(run_id)}/cancel"))
+    _show(answer(client, "POST", f"{_path(run_id)}/cancel"))
 
 
 @runs.command()
@@ -166,15 +157,7 @@ def cancel(client: httpx2.Client, run_id: str) -> None:
 @click.pass_obj
 def retry(client: httpx2.Client, run_id: str) -> None:
     """Have a run that failed or was cancelled go on from its last completed step."""
-    _show(_answer(client, "POST", f"{_path(run_id)}/retry"))
-
-
-def _answer(client: httpx2.Client, method: str, path: str, query: dict[str, str] | None = None) -> bytes:
-    """The body of an answer. Raises `BrainError` when there is none, or when it is a refusal."""
-    with _reaching(client):
-        response = client.request(method, path, params=query)
-    _check(response)
-    return response.content
+    _show(answer(client, "POST", f"{_path(run_id)}/retry"))
 
 
 def _events(client: httpx2.Client, run_id: str, after: int) -> Iterator[dict[str, JSON]]:
@@ -202,7 +185,7 @@ def _entries(client: httpx2.Client, run_id: str, after: int) -> Iterator[tuple[i
     with client.stream("GET", f"{_path(run_id)}/events", headers={"Last-Event-ID": str(after)}) as response:
         if response.status_code != 200:
             response.read()
-        _check(response)
+        check(response)
         number = after
         for line in response.iter_lines():
             name, _, value = line.partition(": ")
@@ -212,45 +195,24 @@ def _entries(client: httpx2.Client, run_id: str, after: int) -> Iterator[tuple[i
                 yield number, msgspec.json.decode(value)
 
 
-@contextmanager
-def _reaching(client: httpx2.Client) -> Iterator[None]:
-    try:
-        yield
-    except httpx2.TransportError as error:
-        raise BrainError(
-            f"nobody answers at `{client.base_url}`; start a brain with `bigbrain up`, or name it with `--url`"
-        ) from error
-
-
-def _check(response: httpx2.Response) -> None:
-    """Raises `BrainError` with the words of a refusal."""
-    if response.status_code == 200:
-        return
-    try:
-        said = response.json()["error"]["message"]
-    except (ValueError, KeyError, TypeError):
-        said = f"the answer is {response.status_code}, and no brain's"
-    raise BrainError(str(said))
-
-
 def _path(run_id: str) -> str:
     return f"/v1/runs/{quote(run_id, safe='')}"
 
 
 def _show(document: bytes) -> None:
     run = msgspec.json.decode(document, type=_Run)
-    console = _console()
-    console.print(f"[bold]{run.id}[/] {run.flow} {_coloured(run.status)}", end="")
-    console.print(f" begun {_moment(run.begun)}, {_seconds(run.begun, run.ended)} s, replayed {run.replayed} times")
+    screen = console()
+    screen.print(f"[bold]{run.id}[/] {run.flow} {_coloured(run.status)}", end="")
+    screen.print(f" begun {moment(run.begun)}, {_seconds(run.begun, run.ended)} s, replayed {run.replayed} times")
     table = Table("step", "status", "after s", "took s", "waited s", "tokens in", "out", box=None)
     for node in run.tree:
         _add(table, run, node, "")
     table.add_row("all", "", "", "", "", str(run.usage.prompt), str(run.usage.output))
-    console.print(table)
+    screen.print(table)
     if run.ended is None:
-        console.print(f"next is step {run.cursor}")
+        screen.print(f"next is step {run.cursor}")
     if run.error:
-        console.print(f"[red]{run.error.code}[/]: {run.error.message}")
+        screen.print(f"[red]{run.error.code}[/]: {run.error.message}")
 
 
 def _add(table: Table, run: _Run, node: _Node, indent: str) -> None:
@@ -282,20 +244,8 @@ def _tokens(usage: Usage) -> tuple[str, str]:
     return str(usage.prompt), str(usage.output)
 
 
-def _console() -> Console:
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        # whoever reads it there is no screen, and wants each row on one line
-        console.width = WIDE
-    return console
-
-
 def _coloured(status: str) -> str:
     return f"[{COLOURS[status]}]{status}[/]" if status in COLOURS else status
-
-
-def _moment(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _seconds(begun: int, ended: int | None) -> str:

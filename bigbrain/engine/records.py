@@ -61,7 +61,8 @@ class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a step puts off: a flow that is to run later, once or again and again, or whenever an endpoint is called.
 
     `id` is the same in each attempt of the step that puts it off. `at`: the moment, in ms since 1970; without one
-    it is `after` ms from when it is put on record, by the server's clock. `request` is the program's own bytes.
+    it is `after` ms from when it is put on record, by the server's clock. `request` is the program's own bytes, `about`
+    a text by which people know it.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):
     tz: str = "UTC"
     catch_up: str = "latest"
     overlap: str = "allow"
+    about: str = ""
 
 
 class MemberEnd(msgspec.Struct, frozen=True):
@@ -181,7 +183,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     `trigger`: which one of the brain's made it. `run`: the run that reached that trigger; of one that stands in the
     brain's own code, `brain` is its name instead. `due`: when it fires next, if it does. `last`: the latest instant it
     fired for. `fired`, `skipped`: how many instants. `under_way`: firings whose run is not over; `waiting`: firings that wait
-    for these. `cancelled`: since when it fires no more, though it stands in the code.
+    for these. `about`: what was asked last before it was made. `cancelled`: since when it fires no more, though it stands in the code.
     """
 
     id: str
@@ -203,6 +205,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     under_way: int = 0
     waiting: int = 0
     cancelled: int | None = None
+    about: str = ""
 
 
 class RunRow(msgspec.Struct, frozen=True):

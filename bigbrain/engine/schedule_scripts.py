@@ -8,13 +8,13 @@ Fields of the hash: `trigger`, the trigger that made it; `flow`, what it starts;
 `kind` once | every | boot; `cron`, `tz`, `catch_up`, `overlap`; `due`, the instant it fires next, if it does; `timing`, by
 which a changed one of a brain's code is known; `scope`, whose runs its firings are; `run`, which run made it, or `brain`,
 whose code it stands in; `made`; `last`, the latest instant that it fired for; `fired` and `skipped`, how often;
-`cancelled`, when it was.
+`cancelled`, when it was; `about`, what was asked last before it was made.
 
 Whoever moves a schedule from one instant to the next has claimed that instant: its firing is on record from then on, a
 hash `bb:firing:<run id>` (`schedule`, `due`, `started`), and stands in the sorted set `bb:firings` under the moment when
 somebody must look after it: start its run, or see whether that is over. Of each schedule, the set `:under_way` has
 the runs that are not over, the list `:waiting` the firings (`due run`) that wait for these. `bb:dead:<scope>` has the runs of
-firings that failed for good, by when they were found.
+firings that failed for good, by when they were found; the one of the scope '' those of all scopes.
 
 The first argument of each script is the time in ms, or nothing for the server's own: only tests bring one.
 All keys stand on one server: scripts reach keys that they build from ids.
@@ -58,20 +58,20 @@ NOW = HEAD + "return clock()"
 PUT_OFF = (
     HEAD
     + """
--- ARGV: time, run, fence, most of one scope, then id kind trigger flow request at-or-'' after cron tz catch_up overlap ...
+-- ARGV: time, run, fence, most of one scope, then id kind trigger flow request at-or-'' after cron tz catch_up overlap about ...
 -- What is there already was put off by an earlier attempt of the same step. -1: the scope has too many.
 local now, run = clock(), 'bb:run:' .. ARGV[2]
 local r = redis.call('HMGET', run, 'fence', 'scope')
 if r[1] ~= ARGV[3] then return 0 end
 local scope = r[2] or ''
-for i = 5, #ARGV, 11 do
+for i = 5, #ARGV, 12 do
   local id, kind = ARGV[i], ARGV[i + 1]
   if kind == 'webhook' then
     redis.call('HSET', 'bb:hook:' .. id, 'flow', ARGV[i + 3], 'request', ARGV[i + 4], 'scope', scope, 'run', ARGV[2], 'made', now)
   elseif redis.call('EXISTS', schedule(id)) == 0 then
     if redis.call('ZCARD', 'bb:schedules:of:' .. scope) >= tonumber(ARGV[4]) then return -1 end
     redis.call('HSET', schedule(id), 'kind', kind, 'trigger', ARGV[i + 2], 'flow', ARGV[i + 3], 'request', ARGV[i + 4],
-      'cron', ARGV[i + 7], 'tz', ARGV[i + 8], 'catch_up', ARGV[i + 9], 'overlap', ARGV[i + 10],
+      'cron', ARGV[i + 7], 'tz', ARGV[i + 8], 'catch_up', ARGV[i + 9], 'overlap', ARGV[i + 10], 'about', ARGV[i + 11],
       'scope', scope, 'run', ARGV[2], 'made', now)
     set_due(id, ARGV[i + 5] ~= '' and ARGV[i + 5] or now + ARGV[i + 6])
     enlist(id, scope, now)
@@ -84,16 +84,17 @@ return 1
 STAND = (
     HEAD
     + """
--- ARGV: time, brain, scope, then id timing kind trigger flow request at-or-'' after cron tz catch_up overlap ...
+-- ARGV: time, brain, scope, then id timing kind trigger flow request at-or-'' after cron tz catch_up overlap about ...
 -- The schedules that stand in a brain's code, all of them: what is new or has another timing begins anew, what is
 -- not there any more goes.
 local now, mine, here = clock(), 'bb:schedules:by:' .. ARGV[2], {}
-for i = 4, #ARGV, 12 do
+for i = 4, #ARGV, 13 do
   local id, timing, kind = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   here[id] = true
   local old = redis.call('HGET', schedule(id), 'timing')
   redis.call('HSET', schedule(id), 'timing', timing, 'kind', kind, 'trigger', ARGV[i + 3], 'flow', ARGV[i + 4], 'request', ARGV[i + 5],
-    'cron', ARGV[i + 8], 'tz', ARGV[i + 9], 'catch_up', ARGV[i + 10], 'overlap', ARGV[i + 11], 'scope', ARGV[3], 'brain', ARGV[2])
+    'cron', ARGV[i + 8], 'tz', ARGV[i + 9], 'catch_up', ARGV[i + 10], 'overlap', ARGV[i + 11], 'about', ARGV[i + 12],
+    'scope', ARGV[3], 'brain', ARGV[2])
   if old ~= timing then
     redis.call('HSET', schedule(id), 'made', now)
     redis.call('HDEL', schedule(id), 'cancelled', 'due', 'last')
@@ -222,9 +223,12 @@ redis.call('SREM', schedule(id, ':under_way'), run)
 if r[1] == 'failed' then
   local scope, kept = r[2] or '', tonumber(ARGV[3])
   redis.call('HSET', 'bb:run:' .. run, 'schedule', id)
-  redis.call('ZADD', 'bb:dead:' .. scope, now, run)
-  redis.call('ZREMRANGEBYRANK', 'bb:dead:' .. scope, 0, -1 - ARGV[4])
-  redis.call('PEXPIRE', 'bb:dead:' .. scope, kept)
+  -- the list of the scope '' has those of all
+  for _, key in ipairs({'bb:dead:', 'bb:dead:' .. scope}) do
+    redis.call('ZADD', key, now, run)
+    redis.call('ZREMRANGEBYRANK', key, 0, -1 - ARGV[4])
+    redis.call('PEXPIRE', key, kept)
+  end
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', 'bb:run:' .. run .. part, kept) end
   if r[2] then
     redis.call('ZADD', 'bb:kept', now + kept, scope .. ' ' .. run)
@@ -292,9 +296,9 @@ return 1
 _FIELDS = """
 local function fields(id)
   local r = redis.call('HMGET', schedule(id), 'made', 'kind', 'trigger', 'flow', 'cron', 'tz', 'catch_up', 'overlap', 'scope',
-    'run', 'due', 'last', 'fired', 'skipped', 'cancelled', 'brain')
+    'run', 'due', 'last', 'fired', 'skipped', 'cancelled', 'brain', 'about')
   if not r[1] then return false end
-  for i = 1, 16 do r[i] = r[i] or '' end
+  for i = 1, 17 do r[i] = r[i] or '' end
   return {id, redis.call('SCARD', schedule(id, ':under_way')), redis.call('LLEN', schedule(id, ':waiting')), unpack(r)}
 end
 """
@@ -333,7 +337,7 @@ return fields(ARGV[2])
 DEAD = (
     HEAD
     + """
--- ARGV: time, scope, limit.  Firings that failed for good, newest first: run, when, schedule, flow, error.
+-- ARGV: time, scope or '' for all, limit.  Firings that failed for good, newest first: run, when, schedule, flow, error.
 local out, key = {}, 'bb:dead:' .. ARGV[2]
 for _, run in ipairs(redis.call('ZREVRANGE', key, 0, ARGV[3] - 1)) do
   local r = redis.call('HMGET', 'bb:run:' .. run, 'schedule', 'flow', 'error', 'status')
@@ -348,12 +352,13 @@ return out
 REVIVE = (
     HEAD
     + """
--- ARGV: time, scope, run.  A dead firing is to be taken up again; 1 when it was dead.
-if redis.call('ZREM', 'bb:dead:' .. ARGV[2], ARGV[3]) == 0 then return 0 end
-local id = redis.call('HGET', 'bb:run:' .. ARGV[3], 'schedule')
-redis.call('HSET', 'bb:firing:' .. ARGV[3], 'schedule', id or '', 'due', 0, 'started', 1)
+-- ARGV: time, scope or '' for any, run.  A dead firing is to be taken up again; 1 when it was dead.
+local r = redis.call('HMGET', 'bb:run:' .. ARGV[3], 'schedule', 'scope')
+if (ARGV[2] ~= '' and r[2] ~= ARGV[2]) or redis.call('ZREM', 'bb:dead:', ARGV[3]) == 0 then return 0 end
+if r[2] then redis.call('ZREM', 'bb:dead:' .. r[2], ARGV[3]) end
+redis.call('HSET', 'bb:firing:' .. ARGV[3], 'schedule', r[1] or '', 'due', 0, 'started', 1)
 redis.call('ZADD', 'bb:firings', clock() + LOOK, ARGV[3])
-if id then redis.call('SADD', schedule(id, ':under_way'), ARGV[3]) end
+if r[1] then redis.call('SADD', schedule(r[1], ':under_way'), ARGV[3]) end
 return 1
 """
 )

@@ -181,13 +181,14 @@ class ScheduleStore:
         rows = self._page(args=[self._time(), scope, "+inf" if made is None else made, id, limit])
         return [_read(_texts(row)) for row in rows]
 
-    def one(self, id: str) -> Schedule | None:
-        """A schedule; None when there is none of that id."""
+    def one(self, id: str, scope: str = "") -> Schedule | None:
+        """A schedule; None when the scope ('': any) has none of that id."""
         row = self._one(args=[self._time(), id])
-        return _read(_texts(row)) if row else None
+        found = _read(_texts(row)) if row else None
+        return found if found is not None and scope in ("", found.scope) else None
 
     def dead(self, scope: str, limit: int = 100) -> list[Dead]:
-        """The firings of a scope that failed for good, newest first."""
+        """The firings of a scope ('': of all) that failed for good, newest first."""
         rows = self._dead(args=[self._time(), scope, limit])
         return [
             Dead(run.decode(), int(at), id.decode(), flow.decode(), msgspec.json.decode(error) or {})
@@ -195,12 +196,23 @@ class ScheduleStore:
         ]
 
     def revive(self, scope: str, run_id: str) -> bool:
-        """Takes a firing off the list of dead ones, because its run is to be taken up again; False when it is not on it."""
+        """Takes a firing off the list of dead ones, because its run is to be taken up again; False when it is not on it.
+
+        Of a scope other than '', it must be one of its own.
+        """
         return bool(self._revive(args=[self._time(), scope, run_id]))
 
     def _fields(self, one: Deferred) -> list[bytes | str | int]:
         at = self._first(one) if one.cron else one.at
-        timing: list[str | int] = ["" if at is None else at, one.after, one.cron, one.tz, one.catch_up, one.overlap]
+        timing: list[str | int] = [
+            "" if at is None else at,
+            one.after,
+            one.cron,
+            one.tz,
+            one.catch_up,
+            one.overlap,
+            one.about,
+        ]
         return [one.kind, one.trigger, one.flow, one.request, *timing]
 
     def _first(self, one: Deferred) -> int:
@@ -217,7 +229,7 @@ def _read_due(row: Sequence[str]) -> Due:
 
 _NAMES = (
     *("id", "under_way", "waiting", "made", "kind", "trigger", "flow", "cron", "tz", "catch_up", "overlap", "scope"),
-    *("run", "due", "last", "fired", "skipped", "cancelled", "brain"),
+    *("run", "due", "last", "fired", "skipped", "cancelled", "brain", "about"),
 )
 
 

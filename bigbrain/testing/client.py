@@ -23,9 +23,11 @@ from bigbrain.engine.runs import Runs
 from bigbrain.engine.schedules import ScheduleStore
 from bigbrain.engine.store import RunStore
 from bigbrain.events import Event, checked
+from bigbrain.identity import OPEN
 from bigbrain.initiative import with_initiative
 from bigbrain.messages import Message, Request, user
 from bigbrain.reception import Reception
+from bigbrain.schedules import Schedules
 from bigbrain.settings import Settings
 from bigbrain.testing.answers import Answer, AnswerFailed
 from bigbrain.testing.casting import Cast, cast
@@ -85,12 +87,13 @@ class Client:
         )
         self._queue = LocalQueue()
         runs = Runs(program, store, self._queue, ScheduleStore(store.client, now=now))
-        initiative = with_initiative(brain.name, program, runs, scope="")
+        initiative = with_initiative(brain.name, program, runs, scope=OPEN)
         self._mortal = Mortal(program, store, played.compiled(settings))
         if crash_at:
             self.crash_at(crash_at)
         self.engine = Engine(Traced(self._mortal, program.tracers), runs)
         """Who executes the steps."""
+        brain.schedules = Schedules(store.client, store=runs.schedules)
         self._process = f"test:{uuid4().hex}"
         initiative.begin(self._process)
         self._queue.attach(self.engine, every=WAKE)
@@ -141,7 +144,7 @@ class Client:
         default now. Raises `KeyError` when the brain has no such trigger, `TimeoutError` when its run does not end.
         """
         at = self._now() if due is None else Clock(due).now()
-        return self._told(self.reception.fire(trigger, at, payload=payload, metadata=metadata))
+        return self._told(self.reception.fire(trigger, at, payload=payload, metadata=metadata, scope=OPEN))
 
     def fired(self, trigger: str, count: int = 1) -> list[Answer]:
         """What the first `count` firings of a trigger said, once all of them are over; let a `Clock` make it time for them.

@@ -20,15 +20,18 @@ from bigbrain.triggers.seeds import LINEAGE, carried_by, carrying
 from bigbrain.triggers.specs import DEEPEST, Endpoint, Recurring, Single, Startup, read_moment
 from bigbrain.turns import Turn
 
+ABOUT = 200
+"""Characters of what was asked that a schedule shows."""
+
 
 def put_off(work: Deferral, run: Run, conversation: Sequence[Message]) -> tuple[Deferred, ...]:
     """What a trigger puts off here; nothing when a function of the turn says that it is not to happen.
 
     Raises `TriggerError` for the ninth trigger of a lineage, and for a function that gives no time.
     """
-    request = msgspec.json.encode(later(run.request, tuple(conversation), work.id))
+    request = later(run.request, tuple(conversation), work.id)
     if isinstance(work.trigger, Endpoint):
-        return (Deferred(work.id, work.id, work.flow, "webhook", request),)
+        return (Deferred(work.id, work.id, work.flow, "webhook", msgspec.json.encode(request)),)
     # the same for each attempt of this step, another one for each run that comes here
     place = sha256(f"{run.id}\0{run.path}".encode()).hexdigest()[:12]
     if isinstance(work.trigger, Single) and callable(work.trigger.when):
@@ -43,9 +46,10 @@ def put_off(work: Deferral, run: Run, conversation: Sequence[Message]) -> tuple[
         raise TriggerError(f"trigger `{work.id}`: {exc}") from exc
 
 
-def record(work: Deferral, request: bytes, id: str) -> Deferred:
+def record(work: Deferral, request: Request, id: str) -> Deferred:
     """The record of what a trigger of a time starts. Raises `ValueError` when it says no time."""
-    made = Deferred(id, work.id, work.flow, "boot", request)
+    asked = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+    made = Deferred(id, work.id, work.flow, "boot", msgspec.json.encode(request), about=asked[:ABOUT])
     match work.trigger:
         case Recurring() as trigger:
             return replace_struct(

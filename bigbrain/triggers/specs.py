@@ -39,8 +39,11 @@ LONGEST_ID = 80
 
 
 def is_trigger_id(text: str) -> bool:
-    """Whether the ids of runs may begin with this one: letters, digits, `_`, `:`, `-` and single dots between them."""
-    return len(text) <= LONGEST_ID and _ID.fullmatch(text) is not None
+    """Whether the ids of runs may begin with this one: letters, digits, `_`, `:`, `-` and single dots between them.
+
+    `dead` is taken: it is what failed firings are listed under.
+    """
+    return len(text) <= LONGEST_ID and _ID.fullmatch(text) is not None and text != "dead"
 
 
 @dataclass(frozen=True, kw_only=True)

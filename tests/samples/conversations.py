@@ -29,6 +29,10 @@ CONVERSATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ],
     ("stages", "stages"): [("go", "One moment, please.\n\nAt your service.")],
     ("durable", "durable"): [("3", "Counting to 3.\n\n1 2 3 and done.")],
+    ("schedule", "schedule"): [
+        ("in 10 minutes: tea", "I will remind you of tea in 10 minutes."),
+        ("hello", "Of what, and in how many minutes?"),
+    ],
     ("concurrency", "concurrency"): [("go", "Tea.\n\nCoffee.\n\nNow.\n\n21 degrees\n\nIt is warm: 21 degrees.")],
     ("several_brains", "chat"): [("hello", "At your service.")],
     ("several_brains", "acme/coder"): [("hello", "def answer(): return 42")],

@@ -6,9 +6,9 @@ from importlib import import_module
 from pathlib import Path
 
 from bigbrain.brain import Brain
-from bigbrain.compiling import Compiled
 from bigbrain.flows import Flow
 from bigbrain.settings import Settings
+from bigbrain.triggers.standing import Built
 
 FOLDER = Path(__file__).resolve().parents[2] / "samples"
 NAMES = sorted(
@@ -27,8 +27,13 @@ class EverySample(Brain):
     def flows(self) -> dict[str, Flow]:
         return {name: flow for brain in self.brains for name, flow in brain.flows.items()}
 
-    def compiled(self, settings: Settings) -> dict[str, Compiled]:
-        return {name: flow for brain in self.brains for name, flow in brain.compiled(settings).items()}
+    def built(self, settings: Settings) -> Built:
+        every = [brain.built(settings) for brain in self.brains]
+        return Built(
+            {name: flow for one in every for name, flow in one.flows.items()},
+            {id: standing for one in every for id, standing in one.standing.items()},
+            tuple(fault for one in every for fault in one.faults),
+        )
 
 
 brain = EverySample([import_module(f"samples.{name}").brain for name in NAMES])

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from bigbrain.brain import Brain
 from bigbrain.cli import main
 from bigbrain.messages import Message, Request, Text, ToolResult, ToolSpec, user
-from bigbrain.testing import Client
+from bigbrain.testing import Client, Clock
 from tests.bench.targets import free_port
 from tests.samples.conversations import CONVERSATIONS
 from tests.samples.every_sample import FOLDER, NAMES
@@ -232,3 +233,22 @@ def test_every_sample_says_the_same_in_one_process_and_in_a_deployment(way: tupl
     assert (json.loads(arguments), weather) == ({"city": "Paris"}, "In Paris: sunny.")
     assert own == ("from the first", "from the second")
     assert paths == ["/v1/chat/completions", "/v1/messages"]
+
+
+def test_the_schedule_sample_reminds_forgets_and_says_good_night() -> None:
+    clock = Clock(datetime(2026, 6, 1, 12, tzinfo=UTC))
+    brain = sample("schedule")
+    with Client(brain, now=clock.now) as client:
+        for what in ("tea", "coffee"):
+            client.record(client.chat(f"in 10 minutes: {what}").run_id)
+        forgotten = client.chat("forget coffee").text
+        clock.advance(600)
+        [reminder] = client.fired("reminder")
+        clock.set(datetime(2026, 6, 1, 20, 30, tzinfo=UTC))
+        [evening] = client.fired("evening")
+        [up] = client.fired("up")
+
+    assert forgotten == "Forgotten: coffee."
+    assert reminder.text == "It is time for tea."
+    assert evening.text == "Good night. Off: porch, kitchen."
+    assert up.text == "Awake."

@@ -77,7 +77,7 @@ def test_every_fires_at_its_instants_and_says_which_one_it_is(server: redis.Redi
         first_again, second = client.fired("job", 2)
 
     assert first.text == first_again.text == "worked on nothing"
-    assert second.run_id == "job:20260602T123000Z"
+    assert second.run_id == "open:job:20260602T123000Z"
     assert work.due == ["01 12:30:00", "02 12:30:00"]
 
 
@@ -429,7 +429,7 @@ def test_a_firing_whose_process_died_before_its_run_began_is_begun_by_another(se
     clock.advance(3600)
     schedules = ScheduleStore(server, now=clock.now)
     *_, [due] = schedules.due(0, 10)
-    assert schedules.fire(due, due.due + 3_600_000, [Firing(due.due, "job:20260601T130000Z")])
+    assert schedules.fire(due, due.due + 3_600_000, [Firing(due.due, "open:job:20260601T130000Z")])
 
     with at_work(server, chain, clock=clock) as client:
         client.reception.runs.wake()
