@@ -108,8 +108,7 @@ class Performer:
             raise
         # a cancelled task of an `async def` handler is no `Exception`
         except (Exception, SystemExit, asyncio.CancelledError) as exc:
-            who = f"agent `{binding.work.agent.name}`" if isinstance(binding.work, Solo) else "a group"
-            raise HandlerFailed(f"{who} of flow `{binding.flow}`, step {path}") from exc
+            raise HandlerFailed(f"{_who(binding.work)} of flow `{binding.flow}`, step {path}") from exc
 
     @contextmanager
     def _piece(self, path: str, run: Run, flow: str, purse: Purse) -> Iterator[None]:
@@ -265,6 +264,16 @@ class Performer:
             run.trail.tell("notify", to=notice.name, ok=False, error=code_of(exc))
         else:
             run.trail.tell("notify", to=notice.name, ok=True)
+
+
+def _who(work: Work) -> str:
+    match work:
+        case Solo(agent=agent):
+            return f"agent `{agent.name}`"
+        case Deferral(id=id):
+            return f"the time of trigger `{id}`"
+        case _:
+            return "a group"
 
 
 def _nobody(_: Message) -> None:

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 ALIVE = 10
 """Seconds after which a worker that says nothing counts as gone."""
+LAST_WORD = 2.0
+"""Seconds that the end of a worker may take to be told."""
 
 
 class Process:
@@ -49,6 +51,7 @@ class Process:
         self._ring: RedisRing | None = None
         self._meters: Meters | None = None
         self._closing = threading.Event()
+        self._waking: threading.Thread | None = None
         self.pool: JSON = None
         """Celery's pool of this worker, once it takes messages."""
 
@@ -97,10 +100,12 @@ class Process:
         self._lock = threading.Lock()
         self._runs = None
         self._engine = None
+        self._waking = None
 
     def keep_awake(self, name: str) -> None:
         """Starts the thread that takes up what is due and says that worker `name` is alive."""
-        threading.Thread(target=self._watch, args=(name,), name="wake", daemon=True).start()
+        self._waking = threading.Thread(target=self._watch, args=(name,), name="wake", daemon=True)
+        self._waking.start()
 
     def _watch(self, name: str) -> None:
         runs = self.runs()
@@ -138,6 +143,9 @@ class Process:
     def close(self) -> None:
         """Ends the threads."""
         self._closing.set()
+        if self._waking is not None:
+            # it says that this worker is gone, so that the next one that comes up may be the first
+            self._waking.join(LAST_WORD)
         if self._engine is not None:
             self._engine.close()
         if self._ring is not None:

@@ -58,10 +58,8 @@ class Clockwork:
             now, pause, rows = self.store.due(skip, PAGE, self.process)
             for row in rows:
                 # who has its flow fires it; what nobody has stays
-                if not self._begins.fires(row.flow):
+                if not self._begins.fires(row.flow) or not self._fire(row, now):
                     skip += 1
-                    continue
-                self._fire(row, now)
             if len(rows) < PAGE:
                 break
         for run_id in self.store.look(PAGE * 2):
@@ -74,15 +72,17 @@ class Clockwork:
         if following:
             self._begin(following)
 
-    def _fire(self, row: Due, now: int) -> None:
+    def _fire(self, row: Due, now: int) -> bool:
+        """Moves a schedule on and begins its runs; False when it stays where it is."""
         try:
             instants, then = instants_of(row, now)
         except ValueError as exc:
             logger.error("schedule %s cannot fire: %s", row.id, exc)
-            return
+            return False
         firings = [Firing(at, run_id_of(row.scope, row.id, at)) for at in instants]
         for run_id in self.store.fire(row, then, firings):
             self._begin(run_id)
+        return True
 
     def _begin(self, run_id: str) -> None:
         start = self.store.firing(run_id)

@@ -124,6 +124,18 @@ def test_a_function_that_gives_no_time_fails_the_run_and_says_what_it_gave(serve
     assert "trigger `later`: `soon` is no time" in record.error["detail"]
 
 
+def test_a_function_that_raises_is_told_as_that_of_its_trigger(server: redis.Redis) -> None:
+    def when(turn: Turn) -> None:
+        raise ZeroDivisionError("never")
+
+    with Client(Brain("b", A >> Once(when) >> LATER), server=server) as client:
+        client.ask("go", run_id="r1")
+        record = client.record("r1")
+
+    assert "the time of trigger `later`" in record.error["detail"]
+    assert "ZeroDivisionError: never" in record.error["detail"]
+
+
 def test_every_that_a_run_reaches_begins_with_its_next_instant(server: redis.Redis) -> None:
     asked(server, A >> Every("0 12 * * *", tz="Asia/Tokyo", catch_up="all") >> LATER)
 
@@ -182,6 +194,13 @@ def test_a_lineage_of_eight_triggers_is_allowed_and_a_ninth_is_refused(server: r
 
     [(_, fields)] = schedules(server).values()
     assert request_of(fields).extra[TRIGGER]["lineage"] == 8
+
+
+def test_the_cap_holds_for_webhooks_as_well(server: redis.Redis) -> None:
+    request = carrying(Request(messages=(user("go"),)), {"lineage": 8})
+
+    assert asked(server, A >> Webhook("paid", unsigned=True) >> A, request)["status"] == "failed"
+    assert not server.exists("bb:hook:paid")
 
 
 def test_a_step_that_runs_again_puts_nothing_off_twice(server: redis.Redis) -> None:

@@ -81,6 +81,44 @@ def test_every_fires_at_its_instants_and_says_which_one_it_is(server: redis.Redi
     assert work.due == ["01 12:30:00", "02 12:30:00"]
 
 
+def test_the_test_kit_brings_what_a_schedule_needs() -> None:
+    work, clock = Work(), Clock(START)
+    brain = Brain("b")
+    brain.add_trigger(Once(seconds=1) >> job(work))
+    with Client(brain, now=clock.now) as client:
+        clock.advance(1)
+        client.fired("job")
+
+    assert work.due == ["01 12:00:01"]
+
+
+def test_every_that_a_run_reaches_goes_on_with_what_was_said(server: redis.Redis) -> None:
+    work, clock = Work(), Clock(START)
+    flow = Flow(echo) >> respond >> Every("0 * * * *") >> work.flow.named("hourly")
+    with at_work(server, clock=clock, served=flow) as client:
+        client.record(client.chat("look").run_id)
+        clock.advance(3600)
+        client.fired("hourly", 1)
+        clock.advance(3600)
+        answers = client.fired("hourly", 2)
+
+    assert [answer.text for answer in answers] == ["worked on you said: look"] * 2
+    assert work.due == ["01 13:00:00", "01 14:00:00"]
+
+
+def test_a_firing_is_a_run_that_is_told_and_listed(server: redis.Redis) -> None:
+    work, clock = Work(), Clock(START)
+    with at_work(server, Every("0 * * * *") >> job(work), clock=clock) as client:
+        clock.advance(3600)
+        [answer] = client.fired("job")
+        kinds = [event.kind for event in client.trace(answer.run_id)]
+        listed = client.reception.history.page("open", limit=10).rows
+
+    assert (kinds[0], kinds[-1]) == ("run.start", "run.end")
+    assert {"fired", "flow.start", "step.end"} <= set(kinds)
+    assert [(row.id, row.flow) for row in listed] == [("open:job:20260601T130000Z", "trigger:job")]
+
+
 @pytest.mark.parametrize(
     ("catch_up", "made_up_for"),
     [
@@ -457,6 +495,21 @@ def test_a_schedule_whose_flow_this_process_does_not_have_is_left_to_another(ser
     assert work.due == ["01 13:00:00"]
 
 
+def test_a_schedule_that_cannot_be_read_holds_up_no_other(
+    server: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    work, clock = Work(), Clock(START)
+    chain = Every("0 * * * *") >> job(work)
+    broken = Every("59 * * * *", id="broken") >> Work().flow.named("x")
+    with at_work(server, chain, broken, clock=clock) as client:
+        server.hset("bb:schedule:broken", "cron", "nonsense")
+        clock.advance(3600)
+        client.fired("job")
+
+    assert work.due == ["01 13:00:00"]
+    assert "schedule broken cannot fire" in caplog.text
+
+
 def test_a_schedule_that_is_cancelled_fires_no_more_and_stays_so_until_it_is_changed(server: redis.Redis) -> None:
     work, clock = Work(), Clock(START)
     chain = Every("0 * * * *") >> job(work)
@@ -474,6 +527,21 @@ def test_a_schedule_that_is_cancelled_fires_no_more_and_stays_so_until_it_is_cha
         client.fired("job")
 
     assert work.due == ["01 14:30:00"]
+
+
+def test_what_is_cancelled_while_it_is_due_neither_fires_nor_goes_on(server: redis.Redis) -> None:
+    work, clock = Work(), Clock(START)
+    chain = Every("0 * * * *") >> job(work)
+    with at_work(server, chain, clock=clock):
+        pass
+    clock.advance(3600)
+    schedules = ScheduleStore(server, now=clock.now)
+    *_, [due] = schedules.due(0, 10)
+    assert schedules.cancel("job")
+
+    assert schedules.fire(due, due.due + 3_600_000, [Firing(due.due, "late")]) == []
+    assert schedules.one("job").due is None
+    assert schedules.look(10) == []
 
 
 def test_a_once_that_a_run_put_off_is_gone_when_it_is_cancelled(server: redis.Redis) -> None:

@@ -81,6 +81,47 @@ def test_a_once_runs_once_with_two_workers_and_a_short_visibility_timeout(tmp_pa
     assert unacknowledged == 0
 
 
+BOOT = """
+import os
+
+import redis
+
+from bigbrain import Brain, Flow, agent
+
+there = redis.Redis.from_url(os.environ["BIG_BRAIN_REDIS_URL"])
+
+
+@agent
+def note(turn, chat):
+    there.rpush("noted", f"{turn.due.timestamp():.0f} {turn.run_id}")
+
+
+brain = Brain("boot")
+brain.add_trigger(Flow(note))
+"""
+
+
+def test_a_boot_task_runs_once_when_the_deployment_comes_up(tmp_path: Path) -> None:
+    with server(tmp_path / "redis") as there, redis.Redis.from_url(there.url) as client:
+        with worker(there.url, tmp_path, BOOT) as first:
+            until(lambda: client.llen("noted") == 1, 20)
+            with worker(there.url, tmp_path, BOOT) as second:
+                first.terminate()
+                first.wait()
+                with worker(there.url, tmp_path, BOOT) as third:
+                    joined = client.zcard("bb:processes"), client.llen("noted")
+                    third.terminate()
+                    third.wait()
+                second.terminate()
+                second.wait()
+        gone = client.zcard("bb:processes")
+        with worker(there.url, tmp_path, BOOT):
+            until(lambda: client.llen("noted") == 2, 20)
+
+    assert joined == (2, 1)
+    assert gone == 0
+
+
 SHORT_VISIBILITY = """
 from workers import app
 
