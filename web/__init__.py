@@ -7,6 +7,7 @@ in this process, is the business of the `Reception` that it is given.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -59,6 +60,7 @@ def create_app(
     heartbeat: float | None = None,
     meters: Meters | None = None,
     tracers: Sequence[Tracer] = (),
+    now: Callable[[], float] = time.time,
 ) -> Flask:
     """The application that serves a brain.
 
@@ -66,11 +68,12 @@ def create_app(
     heartbeat: seconds of silence after which an answer shows that it lives; by default as the settings say.
     meters: the metrics of this process, by default some of the application's own.
     tracers: who hears that runs start.
+    now: seconds since 1970, by the clock that answers are dated with.
     """
     client = reception.hub.store.client
     meters = meters or Meters(settings.metrics)
     heartbeat = settings.heartbeat if heartbeat is None else heartbeat
-    endpoints = Endpoints(reception, settings.limits, meters, tracers=tracers, heartbeat=heartbeat)
+    endpoints = Endpoints(reception, settings.limits, meters, tracers=tracers, heartbeat=heartbeat, now=now)
     app = Flask(__name__, static_folder=None)
     # a redirect would be an HTML page, and ids of models may hold any number of slashes
     app.url_map.merge_slashes = False

@@ -59,12 +59,17 @@ class Endpoints:
         *,
         tracers: Sequence[Tracer] = (),
         heartbeat: float = HEARTBEAT_EVERY,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        """tracers: who hears that runs start. heartbeat: seconds of silence after which a stream says that it lives."""
+        """tracers: who hears that runs start. heartbeat: seconds of silence after which a stream says that it lives.
+
+        now: seconds since 1970.
+        """
         self.limits = limits
         self._meters = meters
         self._tracers = tracers
         self._heartbeat = heartbeat
+        self._now = now
         self._reception = reception
         self._retries = Retries(reception.hub.store.client)
         self.visits = Visits(reception.hub.store, limits.max_streams)
@@ -100,7 +105,7 @@ class Endpoints:
     def _warm_up(self, protocol: Protocol, asked: Request) -> Response:
         """The answer to a request for no token at all, with which clients of Anthropic fill its cache: a brain has none to fill."""
         id, model = f"{protocol.prefix}{identity().id}", self._reception.brain.route(asked.model)
-        events: list[Event] = [Started(id, model, int(time.time())), Finished("length")]
+        events: list[Event] = [Started(id, model, int(self._now())), Finished("length")]
         if asked.stream:
             return Response(Frames(protocol.dialect, asked).write(events), headers=STREAM_HEADERS)
         return _write_document(protocol, events, asked)
@@ -108,7 +113,7 @@ class Endpoints:
     @contextmanager
     def _visit(self, protocol: Protocol, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
         """The answer to the request, followed while the block runs: of a run of its own, or of one that it asks for again."""
-        client, now = Client(), time.time()
+        client, now = Client(), self._now()
         who, again = self._identity(asked)
         keeping = self._keeping(protocol, asked)
 

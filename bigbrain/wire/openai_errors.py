@@ -54,6 +54,9 @@ _KINDS: tuple[tuple[str, int], ...] = (
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
+_CODES = {429: "rate_limit_exceeded"}
+"""Status → OpenAI's own code, where clients look for it; elsewhere the code is the error's."""
+
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """The error that a server's refusal means; `headers` with lower-case names.
@@ -107,7 +110,8 @@ def _wait(headers: Mapping[str, str]) -> float | None:
 def write_error_object(failed: Failed) -> dict[str, JSON]:
     """The body of an error, which is also its frame in a stream."""
     kind = _TYPES.get(failed.status, "invalid_request_error" if failed.status < 500 else "server_error")
-    return {"error": {"message": failed.message, "type": kind, "param": failed.param, "code": failed.code}}
+    code = _CODES.get(failed.status, failed.code)
+    return {"error": {"message": failed.message, "type": kind, "param": failed.param, "code": code}}
 
 
 def write_error(failed: Failed, run_id: str) -> tuple[int, dict[str, str], dict[str, JSON]]:

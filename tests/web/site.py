@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -49,11 +50,13 @@ class Site:
 
 
 @contextmanager
-def serving(brain: Brain, settings: Settings | None = None, *, heartbeat: float = 10.0) -> Iterator[Site]:
-    """A site for a brain, closed at the end."""
+def serving(
+    brain: Brain, settings: Settings | None = None, *, heartbeat: float = 10.0, now: Callable[[], float] = time.time
+) -> Iterator[Site]:
+    """A site for a brain, closed at the end; now: the clock that its answers are dated with."""
     server = fakeredis.FakeServer()
     house = House(brain, fakeredis.FakeRedis(server=server))
-    app = create_app(house.reception, settings=settings or Settings(), heartbeat=heartbeat)
+    app = create_app(house.reception, settings=settings or Settings(), heartbeat=heartbeat, now=now)
     try:
         yield Site(house, app, server)
     finally:
