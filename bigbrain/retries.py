@@ -36,6 +36,22 @@ LOST_FOR = 60
 COUNT = "x-stainless-retry-count"
 SESSION = "x-claude-code-session-id"
 
+EARLIER = """
+-- ARGV: key of the mark, id of a new run, how far the mark is to be trusted, seconds.  The run to join, else the new one is known.
+local earlier = redis.call('GET', ARGV[1])
+if earlier then
+  local r = redis.call('HMGET', 'bb:run:' .. earlier, 'status', 'stop')
+  local lost = redis.call('EXISTS', 'bb:lost:' .. earlier) == 1
+  local under_way = (r[1] == 'queued' or r[1] == 'running') and not r[2]
+  if r[1] and (ARGV[3] == 'sure' or (lost and (ARGV[3] == 'likely' or under_way))) then
+    redis.call('EXPIRE', ARGV[1], ARGV[4])
+    return earlier
+  end
+end
+redis.call('SET', ARGV[1], ARGV[2], 'EX', ARGV[4])
+return false
+"""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -73,6 +89,7 @@ class Retries:
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
+        self._earlier = client.register_script(EARLIER)
 
     def earlier(self, mark: Mark, scope: str, run_id: str) -> str | None:
         """The run that this request asks for once more; None for a new one, which is known under `run_id` from now on.
@@ -80,34 +97,9 @@ class Retries:
         Ids are those on record.
         """
         key = f"bb:asked:{scope}:{mark.digest[:32]}"
-        before = self._client.set(key, run_id, ex=REMEMBERED, get=True)
-        if not isinstance(before, bytes):
-            return None
-        earlier = before.decode()
-        with self._client.pipeline(transaction=False) as ask:
-            ask.hmget(f"bb:run:{earlier}", "status", "stop")
-            ask.exists(f"bb:lost:{earlier}")
-            (status, stop), lost = ask.execute()
-        if status is None or not belongs(mark.trust, under_way=_under_way(status) and stop is None, lost=bool(lost)):
-            return None
-        self._client.set(key, earlier, ex=REMEMBERED)
-        return earlier
+        found: bytes | None = self._earlier(args=[key, run_id, mark.trust, REMEMBERED])
+        return found.decode() if found else None
 
     def lost(self, run_id: str) -> None:
         """Notes that a run's client has not got its answer."""
         self._client.set(f"bb:lost:{run_id}", b"1", ex=LOST_FOR)
-
-
-def belongs(trust: Trust, *, under_way: bool, lost: bool) -> bool:
-    """Whether a request with such a mark asks for the run that had the mark before."""
-    match trust:
-        case "sure":
-            return True
-        case "likely":
-            return lost
-        case "guess":
-            return lost and under_way
-
-
-def _under_way(status: bytes) -> bool:
-    return status in (b"queued", b"running")

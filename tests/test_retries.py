@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bigbrain.messages import Message, Request, Text, ToolCall, ToolResult, user
-from bigbrain.retries import COUNT, SESSION, Mark, Retries, Trust, belongs, mark_of
+from bigbrain.retries import COUNT, SESSION, Mark, Retries, Trust, mark_of
 
 ASKED = Request("b", (user("hi"),))
 TURN = replace(ASKED, extra={"openai": {"client_metadata": {"turn_id": "t1", "thread_id": "x"}}})
@@ -62,19 +62,36 @@ def test_codex_appends_what_it_has_got_until_its_tools_have_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trust", "under_way", "lost", "joins"),
+    ("trust", "status", "lost", "joins"),
     [
-        ("sure", True, False, True),
-        ("sure", False, False, True),
-        ("likely", True, False, False),
-        ("likely", False, True, True),
-        ("guess", True, False, False),
-        ("guess", False, True, False),
-        ("guess", True, True, True),
+        ("sure", "running", False, True),
+        ("sure", "failed", False, True),
+        ("likely", "running", False, False),
+        ("likely", "failed", True, True),
+        ("guess", "running", False, False),
+        ("guess", "failed", True, False),
+        ("guess", "queued", True, True),
     ],
 )
-def test_less_sure_is_joined_less_often(trust: Trust, under_way: bool, lost: bool, joins: bool) -> None:
-    assert belongs(trust, under_way=under_way, lost=lost) is joins
+def test_less_sure_is_joined_less_often(trust: Trust, status: str, lost: bool, joins: bool) -> None:
+    client = fakeredis.FakeRedis()
+    retries, mark = Retries(client), Mark("d" * 64, trust)
+    client.hset("bb:run:a:1", "status", status)
+    retries.earlier(mark, "a", "a:1")
+    if lost:
+        retries.lost("a:1")
+
+    assert (retries.earlier(mark, "a", "a:2") == "a:1") is joins
+
+
+def test_a_run_that_is_being_stopped_is_no_guess() -> None:
+    client = fakeredis.FakeRedis()
+    retries, mark = Retries(client), Mark("d" * 64, "guess")
+    client.hset("bb:run:a:1", mapping={"status": "running", "stop": "1"})
+    retries.earlier(mark, "a", "a:1")
+    retries.lost("a:1")
+
+    assert retries.earlier(mark, "a", "a:2") is None
 
 
 def test_a_request_is_forgotten_after_minutes_and_two_scopes_never_meet() -> None:

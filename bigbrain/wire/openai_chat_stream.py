@@ -177,8 +177,9 @@ class _Parts:
     def weigh(self, logprobs: dict[str, list[JSON] | None]) -> None:
         """How probable the tokens of the newest part were; they are told at its end."""
         for name, items in logprobs.items() if self.queue else ():
-            told = self.queue[-1].notes.setdefault(NAME, {"logprobs": {}})["logprobs"]
-            told.setdefault(name, []).extend(items or ())
+            if items:
+                told = self.queue[-1].notes.setdefault(NAME, {"logprobs": {}})["logprobs"]
+                told.setdefault(name, []).extend(items)
 
     def sign(self, details: JSON) -> Iterator[Event]:
         """Who signed the thinking that comes now; a thought may be all signature."""
