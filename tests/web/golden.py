@@ -12,11 +12,11 @@ from bigbrain import Brain, Flow
 from bigbrain.errors import ModelBusy, ModelRefused
 from bigbrain.messages import JSON, Image, Response, Text, Thinking, ToolCall, Usage
 from tests.scripted import Script
-from tests.web.site import BOTH, CHAT, MESSAGES, Pausing, asking, serving
+from tests.web.site import ALL, CHAT, MESSAGES, RESPONSES, Pausing, asking_by, serving
 
 FOLDER = Path(__file__).parents[1] / "golden"
 NOW = 1_796_000_000.0
-NAMES = {CHAT: "chat", MESSAGES: "messages"}
+NAMES = {CHAT: "chat", MESSAGES: "messages", RESPONSES: "responses"}
 USAGE = Usage(input=7, output=3, cache_read=2, cache_write=1, reasoning=1)
 TOOL = {"name": "w", "parameters": {"type": "object"}}
 
@@ -46,12 +46,12 @@ ANSWERS = {
 
 def requests() -> Iterator[tuple[str, str, Brain, dict[str, JSON]]]:
     """Each recording's name, its path, the brain that answers and what it is asked beside the usual."""
-    for path in BOTH:
+    for path in ALL:
         for name, answer in ANSWERS.items():
             yield name, path, Brain("b", Flow(model=Script(answer))), {}
         yield "busy", path, Brain("b", Flow(model=Pausing("", error=ModelBusy()))), {}
         yield "broken", path, Brain("b", Flow(model=Pausing(error=ModelRefused()))), {}
-        yield "wrong", path, Brain("b", Flow(model=Script("x"))), {"messages": 3}
+        yield "wrong", path, Brain("b", Flow(model=Script("x"))), {"input" if path == RESPONSES else "messages": 3}
     yield "choices", CHAT, Brain("b", Flow(model=Script("hello"))), {"n": 2}
     yield "functions", CHAT, Brain("b", Flow(model=Script(ANSWERS["calls"]))), {"functions": [TOOL]}
     yield "warm_up", MESSAGES, Brain("b", Flow(model=Script("x"))), {"max_tokens": 0}
@@ -63,8 +63,7 @@ def recordings() -> Iterator[tuple[Path, bytes]]:
         _let_go(brain)
         with serving(brain, now=lambda: NOW) as site:
             for mode, stream in (("whole", False), ("streamed", True)):
-                options = {"stream_options": {"include_usage": True}} if stream and path == CHAT else {}
-                body = {**asking(stream=stream, **options), **fields}
+                body = {**asking_by(path, stream=stream), **fields}
                 response = site.client.post(path, json=body, headers={"X-Run-Id": f"r-{mode}"})
                 sent = b"%d\n" % response.status_code + response.get_data()
                 ending = "sse" if response.mimetype == "text/event-stream" else "json"

@@ -23,13 +23,17 @@ from bigbrain.messages import JSON, Request, Text
 from bigbrain.models import FixedModel
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
+from bigbrain.wire import Dialect, anthropic, openai_chat, openai_responses
 from tests.house import House
 from web import create_app
 from web.serving import Handler
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
+RESPONSES = "/v1/responses"
 BOTH = (CHAT, MESSAGES)
+ALL = (*BOTH, RESPONSES)
+DIALECTS: dict[str, Dialect] = {CHAT: openai_chat, MESSAGES: anthropic, RESPONSES: openai_responses}
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,15 @@ def listening(app: Flask) -> Iterator[str]:
 def asking(text: str = "hi", **fields: JSON) -> dict[str, JSON]:
     """A body that both protocols understand."""
     return {"model": "b", "max_tokens": 99, "messages": [{"role": "user", "content": text}], **fields}
+
+
+def asking_by(path: str, text: str = "hi", *, stream: bool = False) -> dict[str, JSON]:
+    """A body of the protocol of a path; a stream tells its usage."""
+    if path == RESPONSES:
+        return {"model": "b", "input": text, "stream": stream}
+    return asking(
+        text, stream=stream, **({"stream_options": {"include_usage": True}} if stream and path == CHAT else {})
+    )
 
 
 def saying(text: str) -> Brain:

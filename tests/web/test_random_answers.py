@@ -11,21 +11,20 @@ from hypothesis import strategies as st
 from bigbrain import Brain, Flow
 from bigbrain.events import checked, collect
 from bigbrain.messages import Response, Text, Thinking, ToolCall, Usage
-from bigbrain.wire import anthropic, openai_chat, sse
+from bigbrain.wire import sse
 from tests.contracts.values import arguments, names, words
 from tests.scripted import Script
 from tests.test_random_brains import Node, Reference, brains, conflicts, flow_of
-from tests.web.site import BOTH, CHAT, Site, asking, serving
+from tests.web.site import ALL, DIALECTS, Site, asking_by, serving
 
-EVERYWHERE = [(path, stream) for path in BOTH for stream in (False, True)]
+EVERYWHERE = [(path, stream) for path in ALL for stream in (False, True)]
 quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def read(site: Site, path: str, stream: bool) -> Response:
     """The answer as the protocol's client has it, read by the other half of the dialect, in legal order."""
-    options = {"stream_options": {"include_usage": True}} if stream and path == CHAT else {}
-    response = site.client.post(path, json=asking("go", stream=stream, **options))
-    dialect = openai_chat if path == CHAT else anthropic
+    response = site.client.post(path, json=asking_by(path, "go", stream=stream))
+    dialect = DIALECTS[path]
     assert response.status_code == 200, response.get_data()
     if not stream:
         return dialect.read_response(response.json)

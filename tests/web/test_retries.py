@@ -17,7 +17,7 @@ from bigbrain.events import Event, replay
 from bigbrain.messages import JSON, Request, Response, Text
 from bigbrain.scope import Scope
 from bigbrain.settings import Settings
-from tests.web.site import BOTH, MESSAGES, Pausing, Site, asking, listening, saying, serving
+from tests.web.site import BOTH, MESSAGES, RESPONSES, Pausing, Site, asking, listening, saying, serving
 from tests.web.sockets import send
 
 AGAIN = {"x-stainless-retry-count": "1"}
@@ -190,3 +190,18 @@ def test_the_anthropic_sdk_has_one_run_however_often_it_tries() -> None:
     ):
         assert "".join(stream.text_stream) == "answer 3"
         assert runs(site) == 1
+
+
+def test_codexs_grown_body_of_the_same_turn_has_its_run_go_on() -> None:
+    model = Failing(1, ModelBusy())
+    turn: dict[str, JSON] = {"model": "b", "client_metadata": {"turn_id": "t1"}, "store": False}
+    asked: list[JSON] = [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "hi"}]
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me"}]}
+    with serving(Brain("b", Flow(model=model))) as site:
+        first = site.client.post(RESPONSES, json={**turn, "input": asked})
+        again = site.client.post(RESPONSES, json={**turn, "input": [*asked, said]})
+        other = site.client.post(RESPONSES, json={**turn, "input": asked, "client_metadata": {"turn_id": "t2"}})
+
+        assert (first.status_code, again.status_code) == (429, 200)
+        assert again.headers["X-Run-Id"] == first.headers["X-Run-Id"] != other.headers["X-Run-Id"]
+        assert runs(site) == 2

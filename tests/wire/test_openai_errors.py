@@ -122,5 +122,10 @@ def test_the_body_has_the_shape_that_sdks_read(status: int, kind: str) -> None:
     _, _, body = write_error(Failed("a_code", "a sentence", status, param="p"), "")
 
     assert json.loads(json.dumps(body)) == {
-        "error": {"message": "a sentence", "type": kind, "param": "p", "code": "a_code"}
+        "error": {
+            "message": "a sentence",
+            "type": kind,
+            "param": "p",
+            "code": "rate_limit_exceeded" if status == 429 else "a_code",
+        }
     }
