@@ -36,6 +36,7 @@ from bigbrain.flows import NamedFlow as NamedFlow
 from bigbrain.flows import Notify as Notify
 from bigbrain.flows import One as One
 from bigbrain.flows import Select as Select
+from bigbrain.flows import again as again
 from bigbrain.flows import respond as respond
 from bigbrain.messages import File as File
 from bigbrain.messages import ForcedTool as ForcedTool

@@ -30,6 +30,7 @@ from bigbrain.flows import (
     Flow,
     How,
     Notifying,
+    Recalling,
     Responding,
     Selecting,
     Together,
@@ -106,6 +107,8 @@ class Compiled:
     faults: tuple[str, ...]
     bodies: tuple[TriggerBody, ...] = ()
     """What its triggers defer; a body that reaches another trigger has that one's body in its own `bodies`."""
+    recalled: tuple[tuple[str, str], ...] = ()
+    """The triggers whose bodies its triggers start again, and where these stand."""
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
@@ -162,7 +165,7 @@ def compile_flow(name: str, flow: Flow, models: Models, settings: Settings) -> C
     elif not compiler.faults and plan.first().marks:
         compiler.faults.append(f"flow `{name}` begins with `respond`: put it after what it is to deliver")
     compiler.check_exits(plan)
-    return Compiled(plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies))
+    return Compiled(plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies), tuple(compiler.recalled))
 
 
 def compile_trigger(chain: Flow, number: int, models: Models, settings: Settings) -> TriggerBody:
@@ -182,6 +185,7 @@ def compile_trigger(chain: Flow, number: int, models: Models, settings: Settings
 class _Compiler:
     def __init__(self, models: Models, settings: Settings) -> None:
         self.bodies: list[TriggerBody] = []
+        self.recalled: list[tuple[str, str]] = []
         self.models = models
         self.settings = settings
         self.bindings: dict[str, Binding] = {}
@@ -208,16 +212,37 @@ class _Compiler:
                 yield Step(path, str(inside), (notice.name,), durable=inside.durability is not None, mute=True)
             case Triggering(trigger):
                 yield self._trigger(flow, trigger, (), inside, path)
+            case Recalling(id):
+                self.faults.append(
+                    f"`again({id!r})` at {inside}, step {path}, is behind no trigger that a run reaches:"
+                    f" write `… >> Once(…) >> again({id!r})`"
+                )
             case _:
                 assert_never(flow.body)
 
     def _trigger(self, head: Flow, trigger: Trigger, links: Sequence[Flow], place: Place, path: str) -> Step:
         """The step of a trigger that is reached in a run."""
-        body = self.deferred(head, trigger, links, place, f"the trigger at {place}, step {path}")
-        self.bodies.append(body)
-        self.bindings[path] = Binding(body.deferral, str(place), durability=place.durability)
-        name = f"{trigger.kind} {body.deferral.id}"
+        where = f"the trigger at {place}, step {path}"
+        following = links[0].body if links else None
+        if isinstance(following, Recalling):
+            deferral = self._again(following.id, trigger, links, where)
+        else:
+            body = self.deferred(head, trigger, links, place, where)
+            self.bodies.append(body)
+            deferral = body.deferral
+        self.bindings[path] = Binding(deferral, str(place), durability=place.durability)
+        name = f"{trigger.kind} {deferral.id}"
         return Step(path, str(place), (name,), durable=place.durability is not None, mute=True)
+
+    def _again(self, id: str, trigger: Trigger, links: Sequence[Flow], where: str) -> Deferral:
+        """A trigger that starts what the trigger `id` starts."""
+        self.faults += [f"{where}, {trigger.kind}: {fault}" for fault in trigger.faults()]
+        if isinstance(trigger, Endpoint):
+            self.faults.append(f"{where}: a webhook cannot start `again({id!r})`; put the flow itself behind it")
+        if len(links) > 1:
+            self.faults.append(f"{where}: something comes after `again({id!r})`, which never comes back: put it before")
+        self.recalled.append((id, where))
+        return Deferral(trigger.id or id, trigger, f"{TRIGGERED}{id}")
 
     def deferred(
         self,
@@ -268,7 +293,9 @@ class _Compiler:
         elif not compiler.faults and plan.first().marks:
             compiler.faults.append(f"trigger `{id}` begins with `respond`: put it after what it is to deliver")
         compiler.check_exits(plan)
-        compiled = Compiled(plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies))
+        compiled = Compiled(
+            plan, compiler.bindings, tuple(compiler.faults), tuple(compiler.bodies), tuple(compiler.recalled)
+        )
         return TriggerBody(
             Deferral(id, trigger, f"{TRIGGERED}{id}"), compiled, (trigger, *links, *place.models, place.durability)
         )

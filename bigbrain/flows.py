@@ -70,7 +70,14 @@ class Triggering:
     trigger: Trigger
 
 
-Body: TypeAlias = Acting | Chained | Responding | Selecting | Together | Notifying | Triggering
+@dataclass(frozen=True)
+class Recalling:
+    """The body of a flow that stands, behind a trigger, for what the trigger of this id starts."""
+
+    id: str
+
+
+Body: TypeAlias = Acting | Chained | Responding | Selecting | Together | Notifying | Triggering | Recalling
 
 
 @dataclass(frozen=True)
@@ -239,6 +246,15 @@ respond = Flow._of(Responding())
 May stand several times in a chain. The answer is complete at the last one; what comes
 after it goes on in the background, and the client hears nothing of it.
 """
+
+
+def again(id: str) -> Flow:
+    """Behind a trigger, what the trigger `id` starts: so that a body can have itself run again.
+
+    `Flow(check).named("poll") >> Once(not_yet) >> again("poll")` looks again until `not_yet` gives None, as a run of its own
+    each time; at most eight may lead to one another.
+    """
+    return Flow._of(Recalling(id))
 
 
 def Select(*members: Flow, default: str = "", model: Askable | ModelRef | None = None) -> Flow:

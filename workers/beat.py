@@ -57,7 +57,7 @@ class Wakes(Scheduler):  # type: ignore[misc]  # celery has no types
         self._runs.clockwork = Clockwork(self._runs.schedules, brain, self._start)
 
     def _start(self, run: NewRun, due: int) -> None:
-        start_fired(process.program(), self._runs, run, due)
+        start_fired(process.tell(), self._runs, run, due)
 
     def tick(self, *args: JSON, **options: JSON) -> float:
         """Takes up what is due; gives the seconds until the next look. A server that is away is there again later."""

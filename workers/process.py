@@ -79,10 +79,18 @@ class Process:
                 program = self.program()
                 program.warm()
                 hasty = connect(self._settings.redis_url, connections=2, retries=0, timeout=LEASE / 4)
-                self._ring = RedisRing(connect(self._settings.redis_url, connections=2))
-                program.listen(self._ring, self.meters())
+                self.tell()
+                program.listen(self.meters())
                 self._engine = Engine(Traced(program, program.tracers), runs, renewing=RunStore(hasty))
             return self._engine
+
+    def tell(self) -> Program:
+        """Has the deployment's trace hear of what this process does; the brain built."""
+        program = self.program()
+        if self._ring is None:
+            self._ring = RedisRing(connect(self._settings.redis_url, connections=2))
+            program.listen(self._ring)
+        return program
 
     def meters(self) -> Meters:
         """The metrics of this process."""
@@ -100,6 +108,7 @@ class Process:
         self._lock = threading.Lock()
         self._runs = None
         self._engine = None
+        self._ring = None
         self._waking = None
 
     def keep_awake(self, name: str) -> None:

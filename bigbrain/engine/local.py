@@ -19,6 +19,9 @@ from bigbrain.engine.runs import SOONEST
 
 logger = logging.getLogger(__name__)
 
+LAST_WORD = 2.0
+"""Seconds that a look for what is due may take that is under way when the queue is closed."""
+
 
 class LocalQueue:
     """Executes chains in threads of this process."""
@@ -29,12 +32,14 @@ class LocalQueue:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._engine: Engine | None = None
+        self._waking: threading.Thread | None = None
 
     def attach(self, engine: Engine, *, every: float = 1.0) -> None:
         """Lets the engine execute what is sent, and wakes it every so many seconds (0: never)."""
         self._engine = engine
         if every:
-            threading.Thread(target=self._wake, args=(engine, every), name="wake", daemon=True).start()
+            self._waking = threading.Thread(target=self._wake, args=(engine, every), name="wake", daemon=True)
+            self._waking.start()
 
     def send(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
         """Queues a chain; one that waits already is not queued again."""
@@ -53,6 +58,9 @@ class LocalQueue:
         """Lets steps under way finish and drops those that wait."""
         with self._lock:
             self._closing.set()
+        if self._waking is not None:
+            # whoever closes it says that this process is gone, and nothing may say the contrary after that
+            self._waking.join(LAST_WORD)
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _execute(self, chain: tuple[str, str, int], steps: Sequence[Step], closed: bool) -> None:
@@ -80,3 +88,6 @@ class LocalQueue:
             except redis.RedisError as exc:
                 pause = every
                 logger.warning("what is due could not be taken up: %s", exc)
+            except Exception:
+                pause = every
+                logger.exception("what is due could not be taken up")

@@ -211,9 +211,9 @@ class Client:
 
     def close(self) -> None:
         """Ends the threads; steps that are under way are done first, later ones are dropped."""
-        self.reception.runs.schedules.leave(self._process)
         self.reception.hub.close()
         self._queue.close()
+        self.reception.runs.schedules.leave(self._process)
         self.engine.close()
 
     def __enter__(self) -> Self:

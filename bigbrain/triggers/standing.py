@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bigbrain.compiling import Compiled, Deferral, TriggerBody
+from bigbrain.engine.records import TRIGGERED
 from bigbrain.messages import Request
+from bigbrain.places import listed
 from bigbrain.triggers.seeds import LINEAGE, carrying
 from bigbrain.triggers.specs import Startup
 
@@ -52,6 +54,10 @@ def build(served: Mapping[str, Compiled], added: Iterable[tuple[TriggerBody, Req
             faults.append(f"the trigger `{body.deferral.id}` is added twice: add it once, or give one another id")
         led = 0 if isinstance(body.deferral.trigger, Startup) else 1
         standing[body.deferral.id] = Standing(body.deferral, carrying(request, {LINEAGE: led}))
+    for compiled in (*served.values(), *(body.compiled for body in bodies.values())):
+        for id, where in compiled.recalled:
+            if f"{TRIGGERED}{id}" not in bodies:
+                faults.append(f"{where}: there is no trigger `{id}` to start again; there are {listed(_known(bodies))}")
     flows = {**served, **{name: body.compiled for name, body in bodies.items()}}
     return Built(flows, standing, (*faults, *(fault for compiled in flows.values() for fault in compiled.faults)))
 
@@ -61,6 +67,10 @@ def _all(bodies: Iterable[TriggerBody]) -> Iterator[TriggerBody]:
     for body in bodies:
         yield body
         yield from _all(body.compiled.bodies)
+
+
+def _known(bodies: Mapping[str, TriggerBody]) -> list[str]:
+    return [body.deferral.id for body in bodies.values()]
 
 
 def _function(body: TriggerBody) -> str:

@@ -12,7 +12,7 @@ import fakeredis
 import pytest
 import redis
 
-from bigbrain import Brain, Chat, Every, Flow, Once, Turn, Webhook, agent, respond
+from bigbrain import Brain, Chat, Every, Flow, Once, Turn, Webhook, again, agent, respond
 from bigbrain.engine.schedules import Firing, ScheduleStore
 from bigbrain.messages import Request, user
 from bigbrain.testing import Client, Clock
@@ -586,3 +586,40 @@ def test_a_long_list_of_schedules_is_read_page_by_page(server: redis.Redis) -> N
         seen += [one.id for one in page]
 
     assert len(seen) == len(set(seen)) == 7
+
+
+def test_a_body_has_itself_run_again_until_it_says_otherwise(server: redis.Redis) -> None:
+    clock, looked = Clock(START), list[str]()
+
+    @agent
+    def look(turn: Turn, chat: Chat) -> None:
+        looked.append(f"{turn.due:%H:%M} {turn.payload(str)}")
+
+    def not_yet(turn: Turn) -> timedelta | None:
+        return timedelta(minutes=1) if len(looked) < 4 else None
+
+    brain = Brain("b")
+    brain.add_trigger(Once(minutes=1) >> Flow(look).named("poll") >> Once(not_yet) >> again("poll"), seed_payload="bus")
+    with Client(brain, server=server, now=clock.now) as client:
+        for number in range(1, 5):
+            clock.advance(60)
+            client.fired("poll", number)
+        runs = [client.record(answer.run_id).status for answer in client.fired("poll", 4)]
+
+    assert looked == ["12:01 bus", "12:02 bus", "12:03 bus", "12:04 bus"]
+    assert runs == ["done"] * 4
+    assert server.zcard("bb:schedules") == 0
+
+
+def test_a_loop_that_does_not_end_is_ended_after_eight_of_them(server: redis.Redis) -> None:
+    work, clock = Work(), Clock(START)
+    chain = Once(seconds=1) >> job(work) >> Once(seconds=1) >> again("job")
+    with at_work(server, chain, clock=clock) as client:
+        for number in range(1, 9):
+            clock.advance(1)
+            client.fired("job", number)
+        until(lambda: client.reception.runs.schedules.dead(""))
+        [dead] = client.reception.runs.schedules.dead("")
+
+    assert len(work.due) == 8
+    assert "the 9th of a chain of triggers" in dead.error["detail"]

@@ -21,6 +21,7 @@ from bigbrain import (
     Turn,
     Webhook,
     WiringError,
+    again,
     agent,
     respond,
 )
@@ -62,6 +63,7 @@ def faults(*chains: Flow, served: Flow | None = A) -> tuple[str, ...]:
         A >> B,
         JOB,
         Every("@hourly") >> JOB >> Once(minutes=5) >> B.named("later"),
+        Every("@hourly") >> JOB >> Once(minutes=5) >> again("job"),
     ],
 )
 def test_a_sound_trigger_has_no_faults(chain: Flow) -> None:
@@ -97,6 +99,14 @@ def test_a_sound_trigger_has_no_faults(chain: Flow) -> None:
         (Every("0 9 * * *") >> Flow(model=model("cheap")).named("job"), "`cheap`"),
         (Every("0 9 * * *") >> JOB >> Once(minutes=5) >> A, "no id"),
         (respond, "does nothing"),
+        (again("job"), "behind no trigger"),
+        (Every("@daily") >> again("job"), "behind no trigger"),
+        (
+            Every("@daily") >> JOB >> Once(minutes=1) >> again("jobs"),
+            "no trigger `jobs` to start again; there are `job`",
+        ),
+        (Every("@daily") >> JOB >> Once(minutes=1) >> again("job") >> A, "put it before"),
+        (Every("@daily") >> JOB >> Webhook("x", unsigned=True) >> again("job"), "a webhook cannot start"),
     ],
 )
 def test_a_trigger_that_cannot_work_is_a_fault_of_the_wiring(chain: Flow, told: str) -> None:
