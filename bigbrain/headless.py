@@ -54,7 +54,7 @@ def at_work(
     """
     ring = RedisRing(connect(redis.url, connections=2))
     program.listen(ring, meters)
-    store, queue = RunStore(connect(redis.url)), LocalQueue()
+    store, queue = RunStore(connect(redis.url), kept=settings.keep), LocalQueue()
     runs = Runs(program, store, queue)
     # renewals have to give up before the lease that they renew has lapsed
     hasty = RunStore(connect(redis.url, connections=2, retries=0, timeout=LEASE / 4))

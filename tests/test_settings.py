@@ -41,6 +41,7 @@ def test_every_variable_is_read() -> None:
             "BIG_BRAIN_METRICS_PORT": "10.0.0.2:9100",
             "BIG_BRAIN_CORS": "https://chat.example/, http://localhost:3000",
             "BIG_BRAIN_HEARTBEAT": "2.5",
+            "BIG_BRAIN_KEEP": "60",
             "BIG_BRAIN_MAX_BODY": "1000",
             "BIG_BRAIN_MAX_MESSAGES": "10",
             "BIG_BRAIN_MAX_TOOLS": "5",
@@ -68,6 +69,7 @@ def test_every_variable_is_read() -> None:
         metrics_port="10.0.0.2:9100",
         cors=("https://chat.example", "http://localhost:3000"),
         heartbeat=2.5,
+        keep=60.0,
         limits=Limits(max_body=1000, max_messages=10, max_tools=5, max_depth=4, max_streams=3),
     )
 
@@ -89,6 +91,7 @@ def test_every_variable_is_read() -> None:
         ("CORS", "chat.example", "https://chat.example.com"),
         ("CORS", "https://chat.example/path", "https://chat.example.com"),
         ("HEARTBEAT", "0", "seconds above 0"),
+        ("KEEP", "-1", "seconds above 0"),
         ("HEARTBEAT", "soon", "seconds above 0"),
         ("MAX_BODY", "32MB", "a whole number above 0"),
         ("MAX_DEPTH", "0", "a whole number above 0"),

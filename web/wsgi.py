@@ -38,7 +38,7 @@ def make_app(settings: Settings) -> Flask:
     brain = load(settings.app)
     program = brain.program(settings)
     queue: Queue = resolve_name(settings.queue)()
-    store = RunStore(connect(find_url(settings), retries=RETRIES, timeout=TIMEOUT))
+    store = RunStore(connect(find_url(settings), retries=RETRIES, timeout=TIMEOUT), kept=settings.keep)
     ring = RedisRing(store.client)
     atexit.register(ring.close)
     program.listen(ring)

@@ -53,7 +53,8 @@ class Wakes(Scheduler):  # type: ignore[misc]  # celery has no types
     def __init__(self, *args: JSON, **options: JSON) -> None:
         super().__init__(*args, **options)
         brain = Unbuilt()
-        self._runs = Runs(brain, RunStore(connect(Settings.read().redis_url)), CeleryQueue())
+        settings = Settings.read()
+        self._runs = Runs(brain, RunStore(connect(settings.redis_url), kept=settings.keep), CeleryQueue())
         self._runs.clockwork = Clockwork(self._runs.schedules, brain, self._start)
 
     def _start(self, run: NewRun, due: int) -> None:

@@ -67,7 +67,8 @@ class Process:
         with self._lock:
             if self._runs is None:
                 program = self.program()
-                self._runs = Runs(program, RunStore(connect(self._settings.redis_url)), CeleryQueue())
+                store = RunStore(connect(self._settings.redis_url), kept=self._settings.keep)
+                self._runs = Runs(program, store, CeleryQueue())
                 self._initiative = with_initiative(self._name, program, self._runs, own_scope(self._settings))
             return self._runs
 

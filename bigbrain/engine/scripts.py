@@ -55,8 +55,9 @@ local function close(id, status, now, ttl)
   local scope, keep = unpack(redis.call('HMGET', key(id, ''), 'scope', 'keep'))
   ttl = tonumber(keep or ttl)
   if scope then
-    redis.call('ZADD', 'bb:kept', now + ttl, scope .. ' ' .. id)
-    if redis.call('PTTL', 'bb:kept') < ttl * 2 then redis.call('PEXPIRE', 'bb:kept', ttl * 2) end
+    -- a second after it has expired: whoever finds it still there then knows that it was taken up again
+    redis.call('ZADD', 'bb:kept', now + ttl + 1000, scope .. ' ' .. id)
+    if redis.call('PTTL', 'bb:kept') < ttl * 2 + 60000 then redis.call('PEXPIRE', 'bb:kept', ttl * 2 + 60000) end
   end
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ttl) end
   local parent = redis.call('HGET', key(id, ''), 'parent')

@@ -6,6 +6,7 @@ import threading
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from bigbrain.engine.records import END, Claim, NewRun, Outcome, Terms
 from bigbrain.engine.store import RunStore
@@ -238,6 +239,18 @@ def test_a_run_that_is_over_is_looked_after_no_more_and_expires(store: RunStore)
     assert store.client.zscore("bb:due", "r1") is None
     left = [key for key in store.client.scan_iter("bb:*") if store.client.pttl(key) <= 0]
     assert left == []
+
+
+def test_a_run_leaves_the_list_of_its_scope_only_after_its_record_is_gone(store: RunStore) -> None:
+    store.start(structs.replace(new_run(), scope="s"))
+    store.commit(claimed(store), Outcome(next=END, state=b"{}"), 2)
+    store.finish("r1")
+
+    # looked at in the very moment in which the record expires, it would still be there and then be listed for days
+    left = store.client.pttl("bb:run:r1")
+    seconds, micros = store.client.time()
+    assert store.client.zscore("bb:kept", "s r1") >= seconds * 1000 + micros / 1000 + left + 500
+    assert store.client.pttl("bb:kept") > left + 1000
 
 
 def test_a_run_that_is_not_done_cannot_be_finished(store: RunStore) -> None:
