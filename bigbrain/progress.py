@@ -7,7 +7,7 @@ clock of Redis, durations come from the worker's clock, which never jumps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from bigbrain.budgets import Spent
 from bigbrain.engine.records import END, RunRecord
 from bigbrain.messages import Usage
 from bigbrain.savepoints import Bill, read_bills
-from bigbrain.states import RunState
 
 OVER = ("done", "failed", "cancelled")
 
@@ -127,12 +126,10 @@ def attempts_of(record: RunRecord) -> list[Attempt]:
     return [*out, *_under_way(record, bills, listed)]
 
 
-def spent_of(record: RunRecord) -> Spent:
-    """What a run has cost so far, with what is known of attempts that were lost."""
-    account = msgspec.convert(record.state, RunState).account
-    for bill in read_bills(record.saved).values():
-        account = account.later(bill.account)
-    return account
+def spent_of(attempts: Iterable[Attempt]) -> Spent:
+    """What a run has cost so far in all its attempts, with what is known of those that were lost."""
+    attempts = tuple(attempts)
+    return Spent(sum((one.usage for one in attempts), Usage()), sum(one.calls for one in attempts))
 
 
 def _ended(one: Done) -> Attempt:

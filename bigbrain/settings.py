@@ -99,8 +99,6 @@ class Settings:
     """`BIG_BRAIN_DRAIN`: seconds that what is under way gets to finish once a process was asked to end (TERM): the steps of a
     worker, which then go on in other workers, and the open answers of a web process, which then end with an error that says to come
     back. Less than the seconds after which a process is killed: 35 under `bigbrain up`."""
-    """`BIG_BRAIN_DRAIN`: seconds that the steps under way get to finish once a worker was asked to end (TERM); then they
-    go on in other workers. Less than the seconds after which it is killed: 35 under `bigbrain up`."""
     keep: float = 3600.0
     """`BIG_BRAIN_KEEP`: seconds that a run is remembered after its end: shown, replayed, taken up again; then its id is free."""
     limits: Limits = Limits()

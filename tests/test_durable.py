@@ -15,6 +15,7 @@ from bigbrain.errors import ModelBroke
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, checked, collect, replay
 from bigbrain.flows import All, Group, One, Select
 from bigbrain.messages import Request, Response, Text, ToolCall, Usage, user
+from bigbrain.progress import attempts_of
 from bigbrain.resuming import Continuing
 from bigbrain.testing import Client, Says, ScriptedModel
 
@@ -304,7 +305,10 @@ def test_a_poisoned_step_is_given_up_after_three_workers(counting: Counting) -> 
     assert counting.acted == []
 
 
-def test_a_run_that_failed_goes_on_from_its_last_step_when_it_is_asked_to(counting: Counting) -> None:
+@pytest.mark.parametrize(("kept", "acted"), [(True, ["a"]), (False, ["a", "a"])])
+def test_a_run_that_failed_goes_on_from_its_last_step_or_begins_anew_when_nothing_of_it_is_durable(
+    counting: Counting, kept: bool, acted: list[str]
+) -> None:
     fails = iter([True, False])
 
     @agent
@@ -313,17 +317,36 @@ def test_a_run_that_failed_goes_on_from_its_last_step_when_it_is_asked_to(counti
         if next(fails):
             raise ModelBroke("once")
 
-    with Client(Brain("b", Flow(counting.says("a")) >> respond >> Flow(once) >> respond)) as client:
+    flow = (Flow(counting.says("a")) >> respond >> Flow(once) >> respond).named("x")
+    with Client(Brain("b", flow.durable() if kept else flow)) as client:
         failed = client.ask("go", run_id="r")
-        assert client.record("r").status == "failed"
-        assert client.reception.runs.retry("r")
+        answer = client.chat("go", run_id="r")
         record = client.record("r")
-        lines = client.reception.runs.store.follow("r", "late", 0)
 
     assert failed.failed is not None
+    assert answer.text == "a\n\nhalf"
     assert record.status == "done"
+    assert counting.acted == acted
+    assert [(one.path, one.result) for one in attempts_of(record)][-1] == ("2", "done")
+
+
+def test_what_runs_in_the_background_is_not_begun_anew_when_the_client_has_its_answer(counting: Counting) -> None:
+    fails = iter([True, False])
+
+    @agent
+    def once(turn: Turn, chat: Chat) -> None:
+        if next(fails):
+            raise ModelBroke("once")
+
+    with Client(Brain("b", Flow(counting.says("a")) >> respond >> Flow(once))) as client:
+        client.chat("go", run_id="r")
+        assert client.record("r").status == "failed"
+        assert client.reception.runs.retry("r")
+        assert client.record("r").status == "done"
+        again = client.chat("go", run_id="r")
+
+    assert again.text == "a"
     assert counting.acted == ["a"]
-    assert lines is not None
 
 
 def changed(**terms: bool) -> tuple[Brain, Brain, list[str]]:
@@ -510,3 +533,85 @@ def test_what_is_kept_is_json_with_its_version() -> None:
 
     assert saved
     assert [msgspec.json.decode(kept)["version"] for kept in (state, *saved)] == [1] * (1 + len(saved))
+
+
+# What is kept without `durable`, and for how long
+
+
+def test_without_durable_nothing_is_put_by_and_nothing_is_taken_up() -> None:
+    """A store alone keeps no checkpoints: it hands the conversation from one step to the next, and that is all."""
+    server, ran = fakeredis.FakeRedis(), list[str]()
+
+    @tool
+    def look() -> str:
+        """Looks somewhere."""
+        ran.append("look")
+        # a round was settled before: a durable flow would have put it by
+        put_by.append(server.exists("bb:run:r:saved"))
+        return "seen"
+
+    @agent
+    def house(turn: Turn, chat: Chat) -> None:
+        turn.reply(chat.resolve(turn.last, tools=[look]))
+
+    put_by: list[int] = []
+    calls = [Says(calls=(ToolCall(f"c{number}", "look", "{}"),)) for number in range(2)]
+    model = ScriptedModel("first", *calls, "it is shut", "first", *calls, "it is shut")
+    flow = Flow(model=model) >> All(Flow(house, model=model), Flow(Counting().says("b"))) >> respond
+    with Client(Brain("b", flow), server=server) as client:
+        client.crash_at("1", done=True)
+        lost = client.ask("go", run_id="r")
+        answer = client.chat("go", run_id="r")
+
+    assert lost.failed is not None
+    assert lost.failed.code == "run_interrupted"
+    # both steps again, from the very beginning
+    assert answer.text == "first\n\nit is shut\n\nb"
+    assert (len(model.asked), ran, put_by) == (8, ["look"] * 4, [0] * 4)
+
+
+def test_a_run_that_is_done_keeps_its_answer_and_its_record_and_nothing_to_go_on_from() -> None:
+    server = fakeredis.FakeRedis()
+    flow = (Flow(model=ScriptedModel("one")) >> respond >> Flow(model=ScriptedModel("two")) >> respond).named("x")
+    with Client(Brain("b", flow.durable()), server=server) as client:
+        first = client.chat("go", run_id="r")
+        record = client.record("r")
+        kept = {key.decode().removeprefix("bb:run:r") for key in server.scan_iter("bb:run:r*")}
+        again = client.chat("go", run_id="r")
+
+    assert kept <= {"", ":log", ":steps", ":followers"}
+    assert {"", ":log", ":steps"} <= kept
+    assert again.text == first.text == "one\n\ntwo"
+    assert [one.path for one in attempts_of(record)] == ["0", "2"]
+
+
+def test_what_is_taken_from_a_checkpoint_costs_nothing() -> None:
+    @agent
+    def once(turn: Turn, chat: Chat) -> None:
+        turn.reply(chat.ask("b").text)
+        if len(model.asked) == 2:
+            raise ModelBroke("once")
+
+    model = ScriptedModel(*[Says("x", usage=Usage(5, 5))] * 3)
+    flow = (Flow(model=model) >> respond >> Flow(once, model=model) >> respond).named("x").durable()
+    with Client(Brain("b", flow)) as client:
+        client.ask("go", run_id="r")
+        client.chat("go", run_id="r")
+        first, failed, second = attempts_of(client.record("r"))
+        spent = client.record("r").state["account"]
+
+    # the first step is not asked for again, so it is paid once; the step that failed was asked for twice
+    assert [one.usage for one in (first, failed, second)] == [Usage(5, 5)] * 3
+    assert (len(model.asked), spent) == (3, {"usage": {"input": 15, "output": 15}, "calls": 3})
+
+
+def test_an_answer_that_is_given_again_costs_nothing_in_the_record() -> None:
+    model = ScriptedModel(Says("x", usage=Usage(5, 5)))
+    with Client(Brain("b", Flow(model=model).named("x").durable())) as client:
+        client.chat("go", run_id="r")
+        before = client.record("r")
+        client.chat("go", run_id="r")
+        after = client.record("r")
+
+    assert before.state == after.state
+    assert (len(model.asked), before.replayed, after.replayed) == (1, 0, 1)

@@ -84,7 +84,7 @@ def test_a_lost_attempt_is_told_with_what_its_calls_cost_and_is_paid() -> None:
     assert results(attempts) == [("0", 1, "lost"), ("0", 2, "lost"), ("0", 3, "done")]
     assert [(one.usage, one.calls) for one in attempts] == [(FIVE, 1)] * 3
     assert answer.response.usage == Usage(15, 15)
-    assert (spent_of(record).usage, spent_of(record).calls) == (Usage(15, 15), 3)
+    assert (spent_of(attempts_of(record)).usage, spent_of(attempts_of(record)).calls) == (Usage(15, 15), 3)
 
 
 def test_an_attempt_that_was_lost_before_it_asked_anybody_is_told_as_well() -> None:
@@ -107,7 +107,7 @@ def test_what_a_poisoned_step_cost_is_on_record_though_no_attempt_of_it_ended() 
     assert results(attempts) == [("0", 1, "lost"), ("0", 2, "lost"), ("0", 3, "lost")]
     assert attempts[-1].error is not None
     assert attempts[-1].error.code == "run_failed"
-    assert spent_of(record).usage == Usage(15, 15)
+    assert spent_of(attempts_of(record)).usage == Usage(15, 15)
 
 
 def test_a_run_without_durable_flow_that_lost_its_worker_says_so() -> None:
@@ -118,7 +118,7 @@ def test_a_run_without_durable_flow_that_lost_its_worker_says_so() -> None:
 
     assert results(attempts_of(record)) == [("0", 1, "lost")]
     # nothing of such a run is put by, so nobody knows
-    assert spent_of(record).usage == Usage()
+    assert spent_of(attempts_of(record)).usage == Usage()
 
 
 def test_a_failed_attempt_after_a_lost_one_is_counted_once() -> None:
@@ -129,7 +129,7 @@ def test_a_failed_attempt_after_a_lost_one_is_counted_once() -> None:
         record = record_of(client, "r")
 
     assert results(attempts_of(record)) == [("0", 1, "lost"), ("0", 2, "model_broke"), ("0", 3, "done")]
-    assert spent_of(record).usage == Usage(10, 10)
+    assert spent_of(attempts_of(record)).usage == Usage(10, 10)
 
 
 def test_a_budget_counts_what_lost_attempts_have_spent() -> None:

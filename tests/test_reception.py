@@ -108,7 +108,7 @@ def test_a_run_that_failed_goes_on_from_its_last_step_when_it_is_asked_again() -
             raise ModelBusy
         turn.reply("at last")
 
-    with living(Brain("b", Flow(first) >> Flow(second))) as house:
+    with living(Brain("b", (Flow(first) >> Flow(second)).named("kept").durable())) as house:
         failed = house.fail(HELLO, "r1")
         answer = house.ask(HELLO, "r1")
         record = house.record("r1")

@@ -188,7 +188,7 @@ def _public(event: Event) -> Event:
 
 
 def _write(record: RunRecord, attempts: Sequence[Attempt], tree: Sequence[Node]) -> Response:
-    error, spent = record.error, spent_of(record)
+    error, spent = record.error, spent_of(attempts)
     return jsonify(
         id=bare(record.id),
         object="run",

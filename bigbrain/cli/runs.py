@@ -156,7 +156,7 @@ def cancel(client: httpx2.Client, run_id: str) -> None:
 @click.argument("run_id")
 @click.pass_obj
 def retry(client: httpx2.Client, run_id: str) -> None:
-    """Have a run that failed or was cancelled go on from its last completed step."""
+    """Have a run that failed or was cancelled go on from its last completed step, or begin anew if nothing of it is durable."""
     _show(answer(client, "POST", f"{_path(run_id)}/retry"))
 
 

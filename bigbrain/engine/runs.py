@@ -81,7 +81,7 @@ class Runs:
         self.queue.send(run_id, attempt, steps, closed=closed)
 
     def retry(self, run_id: str) -> bool:
-        """Has a run that failed or was stopped go on from its last commit; False when it is none of these."""
+        """Has a run that failed or was stopped go on as `RunStore.retry` says; False when it is none of these."""
         retried = self.store.retry(run_id)
         if retried:
             self.wake()

@@ -14,7 +14,8 @@ one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `kept`, the last entry of the log that is committed; `failures` of that step;
 `lives`, how long the run may last (ms), and `expires`, the moment from which on it is given up; `answered`, whether the client has its whole answer;
-`state`, the program's own; `stop`, set when somebody wants the run stopped; `sent`, when the next step became due,
+`state`, the program's own; `origin` and `fresh`, the first step and state of a run of which nothing is durable; `stop`, set when
+somebody wants the run stopped; `sent`, when the next step became due,
 `claimed`, when it was claimed, and `waited`, the time between (ms); `mailed`, when its message was sent once more.
 `keep`, how long the run is kept when it is over, if not as long as others (ms); `hidden`, set when what it says is to be read by nobody.
 
@@ -61,6 +62,8 @@ local function close(id, status, now, ttl)
   end
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ttl) end
   local parent = redis.call('HGET', key(id, ''), 'parent')
+  -- its answer is in the log; what its next steps would have gone on from is of no use any more
+  if status == 'done' and not parent then redis.call('DEL', key(id, ':messages'), key(id, ':saved')) end
   if not parent or redis.call('EXISTS', key(parent, '')) == 0 then return 1 end
   -- the last of a group to end, or the first to fail, has the group's step looked after at once
   if redis.call('HINCRBY', key(parent, ''), 'awaited', -1) > 0 and status == 'done' then return 1 end
@@ -259,10 +262,17 @@ RETRY = (
     HEAD
     + """
 -- ARGV: id, ttl ms.  A run that failed or was stopped goes on from its last commit; what was told since is taken back.
+-- One of which nothing is durable begins anew instead, unless its client has the whole answer: nothing is kept for it.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'kept', 'attempt', 'seq')
+local r = redis.call('HMGET', key(id, ''), 'status', 'kept', 'attempt', 'seq', 'answered', 'origin', 'fresh')
 if r[1] ~= 'failed' and r[1] ~= 'cancelled' then return 0 end
-take_back(id, r[2], r[4] + 1)
+local kept = r[2]
+if r[6] and r[5] ~= '1' then
+  kept = 1
+  redis.call('DEL', key(id, ':messages'), key(id, ':saved'))
+  redis.call('HSET', key(id, ''), 'cursor', r[6], 'state', r[7], 'kept', kept, 'durable', '0')
+end
+take_back(id, kept, r[4] + 1)
 redis.call('HDEL', key(id, ''), 'error', 'stop', 'ended', 'failures', 'spread', 'awaited')
 redis.call('HSET', key(id, ''), 'status', 'running', 'owner', '', 'attempt', r[3] + 1, 'lapses', 0, 'ready', 1, 'sent', now)
 for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', key(id, part), ARGV[2]) end

@@ -121,6 +121,7 @@ class RunStore:
             **({"patient": "1"} if run.terms.patient else {}),
             **({"keep": str(_ms(run.kept))} if run.kept else {}),
             **({"hidden": "1"} if run.hidden else {}),
+            **({"origin": run.cursor, "fresh": run.state} if not run.terms.lasting and not run.parent else {}),
         }
         args: list[bytes | str | int] = [
             run.id,
@@ -232,7 +233,8 @@ class RunStore:
     def retry(self, run_id: str) -> bool:
         """Has a run that failed or was stopped go on from its last commit; False when it is none of these.
 
-        What its last step told the client is taken back from the log.
+        What its last step told the client is taken back from the log. A run of which nothing is durable begins anew, unless
+        its client has the whole answer.
         """
         return bool(self._retry(args=[run_id, _ms(LONGEST)]))
 

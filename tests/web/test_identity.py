@@ -200,8 +200,9 @@ def test_a_stream_is_replayed_with_the_same_documents() -> None:
     assert bodies[0] == bodies[1]
 
 
+@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("path", BOTH)
-def test_a_failed_run_is_taken_up_where_it_failed(path: str) -> None:
+def test_a_failed_run_is_taken_up_where_it_failed_if_anything_of_it_is_durable(path: str, kept: bool) -> None:
     tries, done = count(1), list[str]()
 
     @agent
@@ -214,13 +215,14 @@ def test_a_failed_run_is_taken_up_where_it_failed(path: str) -> None:
             raise ModelBusy
         turn.reply("at last")
 
-    with serving(Brain("b", Flow(first) >> Flow(second))) as site:
+    flow = (Flow(first) >> Flow(second)).named("x")
+    with serving(Brain("b", flow.durable() if kept else flow)) as site:
         failed = ask(site, path)
         answer = ask(site, path)
 
         assert failed.status_code == 429
         assert read(path, answer).text == "at last"
-        assert done == ["first"]
+        assert done == (["first"] if kept else ["first"] * 2)
 
 
 def test_the_same_id_of_two_keys_is_two_runs() -> None:
