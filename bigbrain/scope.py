@@ -30,6 +30,7 @@ class Scope:
         self._count = 0
         self._error: BrainError | None = None
         self._cancelled = threading.Event()
+        self._over: Callable[[], BrainError | None] | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -51,11 +52,20 @@ class Scope:
             for stop in tuple(self._stops.values()):
                 stop()
 
+    def limit(self, over: Callable[[], BrainError | None]) -> None:
+        """Have `check` ask, too, whether the time of this work is over: it is cancelled with the error that `over` gives.
+
+        A process that was frozen goes on with all its threads at once, and the one that would cancel this work may be the last.
+        """
+        self._over = over
+
     def check(self) -> None:
         """Go on, unless the work was cancelled.
 
         Raises the error given to `cancel`.
         """
+        if self._error is None and self._over is not None and (error := self._over()) is not None:
+            self.cancel(error)
         if self._error is not None:
             # A copy, because several threads may raise it and each adds its own traceback.
             raise copy(self._error)

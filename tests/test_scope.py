@@ -96,3 +96,17 @@ def test_every_thread_raises_an_error_of_its_own() -> None:
 
     assert errors[0] is not errors[1]
     assert errors[1].retry_after == 3
+
+
+def test_work_whose_time_is_over_stops_at_its_next_look_though_nobody_cancels_it() -> None:
+    scope, over, heard = Scope(), list[RunCancelled](), threading.Event()
+    scope.limit(lambda: over[0] if over else None)
+    scope.check()
+    scope.hold(heard.set)
+    over.append(RunCancelled("time is over"))
+
+    assert not scope.cancelled
+    with pytest.raises(RunCancelled, match="time is over"):
+        scope.check()
+    assert scope.cancelled
+    assert heard.is_set()

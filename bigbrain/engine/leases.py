@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -73,6 +74,7 @@ class Leases:
         with self._lock:
             older = self._held.get(claim.run_id)
             self._held[claim.run_id] = (claim.fence, scope, time.monotonic())
+        scope.limit(partial(self._lapsed, claim.run_id, claim.fence))
         if older:
             # this process slept through its own lease and has claimed the step anew
             older[1].cancel(RunInterrupted("the lease of this step was lost"))
@@ -82,6 +84,12 @@ class Leases:
             with self._lock:
                 if self._held.get(claim.run_id, (None,))[0] == claim.fence:
                     del self._held[claim.run_id]
+
+    def _lapsed(self, run_id: str, fence: int) -> RunInterrupted | None:
+        held = self._held.get(run_id)
+        if held and held[0] == fence and time.monotonic() - held[2] > self._store.lease:
+            return RunInterrupted("the lease of this step has run out")
+        return None
 
     def __len__(self) -> int:
         """How many steps are held."""

@@ -42,6 +42,11 @@ def lease(store: RunStore, run_id: str = "r1") -> int:
     return int(store.client.hget(f"bb:run:{run_id}", "lease"))
 
 
+def now(store: RunStore) -> float:
+    seconds, micros = store.client.time()
+    return seconds * 1000 + micros / 1000
+
+
 def renewed(store: RunStore, run_id: str = "r1") -> None:
     """Waits for the next renewal."""
     before = lease(store, run_id)
@@ -73,6 +78,20 @@ def test_a_step_whose_renewal_is_refused_is_stopped(leases: Leases, store: RunSt
             scope.wait(10)
 
     assert not fine.cancelled
+
+
+def test_a_step_that_slept_through_its_lease_stops_at_its_next_look(store: RunStore) -> None:
+    # nothing renews and nothing cancels here, as in the moment in which a frozen process goes on
+    still = RunStore(store.client, lease=0.2)
+    leases = Leases(still)
+    leases.close()
+    one, scope = claim(store), Scope()
+    with leases.hold(one, scope):
+        scope.check()
+        until(lambda: lease(store) < now(store))
+        time.sleep(0.01)
+        with pytest.raises(RunInterrupted, match="has run out"):
+            scope.check()
 
 
 def test_a_step_is_stopped_when_redis_is_away_for_longer_than_its_lease(
