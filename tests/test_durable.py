@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator
 
 import fakeredis
@@ -349,7 +350,7 @@ def test_what_runs_in_the_background_is_not_begun_anew_when_the_client_has_its_a
     assert counting.acted == ["a"]
 
 
-def changed(**terms: bool) -> tuple[Brain, Brain, list[str]]:
+def changed(**terms: int) -> tuple[Brain, Brain, list[str]]:
     """A brain whose second step fails, the next version of it, in which the first flow is another, and what was done."""
     done: list[str] = []
 
@@ -409,6 +410,42 @@ def test_a_run_whose_flow_is_not_served_waits_for_it_if_it_is_to(waits: bool, st
     with Client(after, server=server) as client:
         client.reception.runs.wake()
         assert client.record("r").status == status
+
+
+def test_a_message_that_comes_to_a_process_without_the_flow_ends_no_run_that_waits_for_it() -> None:
+    before, after, _ = changed(forward_compatible=True, resume_on_reregister=True, retries=1)
+    server = fakeredis.FakeRedis()
+    with Client(before, server=server) as client:
+        assert client.ask("go", run_id="r").failed is not None
+    with Client(Brain("other", Flow(model=ScriptedModel())), server=server) as client:
+        client.reception.runs.store.retry("r")
+        waiting = client.reception.runs.store.record("r")
+        assert waiting is not None
+        # as a message of the version before that was in the queue still
+        assert not client.engine.run_step("r", waiting.cursor, waiting.attempt)
+        again = client.reception.runs.store.record("r")
+        assert again is not None
+    with Client(after, server=server) as client:
+        record = client.record("r")
+
+    assert (again.status, again.attempt, again.error) == ("running", waiting.attempt + 1, None)
+    assert record.status == "done"
+
+
+def test_a_run_whose_time_is_over_begins_no_further_step(counting: Counting) -> None:
+    @agent
+    def slow(turn: Turn, chat: Chat) -> None:
+        time.sleep(0.15)
+        turn.reply("first")
+
+    flow = (Flow(slow) >> respond >> Flow(counting.says("second")) >> respond).named("x").durable(ttl=0.1)
+    with Client(Brain("b", flow)) as client:
+        answer = client.ask("go", run_id="r")
+        record = client.record("r")
+
+    assert answer.failed is not None
+    assert (answer.failed.code, answer.text) == ("run_expired", "first")
+    assert (record.status, counting.acted) == ("failed", [])
 
 
 def test_the_order_of_retries_and_deaths_does_not_matter_to_the_text() -> None:

@@ -21,6 +21,7 @@ from bigbrain.engine.store import RunStore, write_error
 from bigbrain.engine.writer import LogWriter, Tape
 from bigbrain.errors import BrainError, RunCancelled, RunInterrupted, TriggerError, Unstorable
 from bigbrain.events import Event, Failed, write_events
+from bigbrain.messages import JSON
 from bigbrain.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,10 @@ class Engine:
         if claim is None:
             logger.debug("run %s: step %s attempt %d is not next", run_id, path, attempt)
             return False
+        if not self._serves(claim) and self.store.patient(run_id):
+            # a message from before this version of the brain came: the run waits until its flow is served again
+            self.store.later(claim, _unserved(claim, self.store.grace), failed=False)
+            return False
         scope = Scope()
         if claim.stopped:
             scope.cancel(RunCancelled())
@@ -74,6 +79,13 @@ class Engine:
                 logger.warning("run %s: step %s is lost to this worker", run_id, path)
                 return False
         return self._goes_on(claim, outcome)
+
+    def _serves(self, claim: Claim) -> bool:
+        try:
+            self.runs.plans.ahead(claim.flow, claim.path)
+        except KeyError:
+            return False
+        return True
 
     def _save(self, claim: Claim, scope: Scope, line: bytes) -> None:
         self._ours(self.store.save(claim, line), scope)
@@ -178,3 +190,9 @@ def _ended(claim: Claim, outcome: Outcome, error: BrainError) -> Outcome:
         error=write_error(error),
         done={"path": claim.path, "attempt": claim.attempt, "result": error.code},
     )
+
+
+def _unserved(claim: Claim, seconds: float) -> Outcome:
+    """A step that this process does not know, to be looked at again after so many seconds."""
+    done: dict[str, JSON] = {"path": claim.path, "attempt": claim.attempt, "result": "not_served"}
+    return Outcome(next=claim.path, state=claim.state, again=seconds, done=done)

@@ -233,12 +233,12 @@ return 1
 LATER = (
     HEAD
     + """
--- ARGV: id, fence, path, delay ms, state, step line (the rest of an object).  A step that failed is to run anew after a while.
+-- ARGV: id, fence, path, delay ms, state, step line (the rest of an object), '1' if it failed.  A step is to run anew after a while.
 local id, now = ARGV[1], clock()
 local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'attempt')
 if r[1] ~= ARGV[2] or r[2] ~= ARGV[3] then return 0 end
 if r[3] == '' then return 1 end
-redis.call('HINCRBY', key(id, ''), 'failures', 1)
+if ARGV[7] == '1' then redis.call('HINCRBY', key(id, ''), 'failures', 1) end
 redis.call('HSET', key(id, ''), 'owner', '', 'attempt', r[4] + 1, 'state', ARGV[5], 'ready', 1, 'sent', now + ARGV[4])
 redis.call('RPUSH', key(id, ':steps'), '{"ended":' .. now .. ARGV[6])
 redis.call('ZADD', 'bb:due', now + ARGV[4], id)

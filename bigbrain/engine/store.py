@@ -220,11 +220,12 @@ class RunStore:
         """Takes back what a step told since the last commit, entry `seq` being the mark of it; False when it is not ours."""
         return bool(self._rewind(args=[claim.run_id, claim.fence, seq]))
 
-    def later(self, claim: Claim, outcome: Outcome) -> bool:
-        """Has a failed step run anew after a while; False when it is no longer ours."""
+    def later(self, claim: Claim, outcome: Outcome, *, failed: bool = True) -> bool:
+        """Has a step run anew after a while; False when it is no longer ours. failed: it counts among its failures."""
         delay = _ms(outcome.again or 0.0)
         done = _step_line(outcome)
-        return bool(self._later(args=[claim.run_id, claim.fence, claim.path, delay, outcome.state, done]))
+        args: list[bytes | str | int] = [claim.run_id, claim.fence, claim.path, delay, outcome.state, done, _flag(failed)]
+        return bool(self._later(args=args))
 
     def patient(self, run_id: str) -> bool:
         """Whether a run waits for a flow that nobody serves."""
