@@ -177,4 +177,5 @@ class Reception:
         return Begun(first, follower, how)
 
     def _run(self, request: Request, started: Started, flow: str, scope: str) -> NewRun:
-        return self.program.new_run(flow, started, request, scope=scope, fingerprint=fingerprint(request, flow))
+        run = self.program.new_run(flow, started, request, scope=scope)
+        return replace(run, fingerprint=fingerprint(request, flow))

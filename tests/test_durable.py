@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterator
 
 import fakeredis
@@ -430,22 +429,6 @@ def test_a_message_that_comes_to_a_process_without_the_flow_ends_no_run_that_wai
 
     assert (again.status, again.attempt, again.error) == ("running", waiting.attempt + 1, None)
     assert record.status == "done"
-
-
-def test_a_run_whose_time_is_over_begins_no_further_step(counting: Counting) -> None:
-    @agent
-    def slow(turn: Turn, chat: Chat) -> None:
-        time.sleep(0.15)
-        turn.reply("first")
-
-    flow = (Flow(slow) >> respond >> Flow(counting.says("second")) >> respond).named("x").durable(ttl=0.1)
-    with Client(Brain("b", flow)) as client:
-        answer = client.ask("go", run_id="r")
-        record = client.record("r")
-
-    assert answer.failed is not None
-    assert (answer.failed.code, answer.text) == ("run_expired", "first")
-    assert (record.status, counting.acted) == ("failed", [])
 
 
 def test_the_order_of_retries_and_deaths_does_not_matter_to_the_text() -> None:

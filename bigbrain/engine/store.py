@@ -224,7 +224,15 @@ class RunStore:
         """Has a step run anew after a while; False when it is no longer ours. failed: it counts among its failures."""
         delay = _ms(outcome.again or 0.0)
         done = _step_line(outcome)
-        args: list[bytes | str | int] = [claim.run_id, claim.fence, claim.path, delay, outcome.state, done, _flag(failed)]
+        args: list[bytes | str | int] = [
+            claim.run_id,
+            claim.fence,
+            claim.path,
+            delay,
+            outcome.state,
+            done,
+            _flag(failed),
+        ]
         return bool(self._later(args=args))
 
     def patient(self, run_id: str) -> bool:
