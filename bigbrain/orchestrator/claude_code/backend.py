@@ -109,20 +109,26 @@ class _Call:
         arguments = self.cli.arguments(
             session=session, instructions=self.session.instructions(conversation.system), model=self.asked.model
         )
-        command = Command(arguments, self.env, self.cwd, prompt(conversation), holds=(self.session.lock,))
+        text = prompt(conversation)
         try:
-            with self.scope.guard(), Process(command) as process, self.scope.guard(process.stop):
-                for line in process.lines():
-                    reading.line(line)
-                    if reading.begun:
-                        self.session.remember()
-                    if reading.result is not None:
-                        break
+            with self.scope.guard(), self.session.scratch() as scratch:
+                env = {**self.env, "TMPDIR": str(scratch)}
+                command = Command(arguments, env, self.cwd, text, holds=(self.session.lock,))
+                with Process(command) as process, self.scope.guard(process.stop):
+                    self._read(process, reading)
             self.scope.check()
         finally:
             if reading.begun:
                 spent(reading.usage)
         return _Run(reading, process.status, process.complaint, stopped=process.stopped)
+
+    def _read(self, process: Process, reading: Reading) -> None:
+        for line in process.lines():
+            reading.line(line)
+            if reading.begun:
+                self.session.remember()
+            if reading.result is not None:
+                return
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -48,6 +49,21 @@ class Session:
             file.touch(mode=0o600)
             file.write_text(text, encoding="utf-8", errors="replace")
         return file
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for what the CLI leaves in its temporary folder, a piece with each call, removed with the block.
+
+        What a call left that was killed together with us goes with the next one.
+        """
+        folder = self.folder / "scratch"
+        shutil.rmtree(folder, ignore_errors=True)
+        with _usable(self.folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -33,7 +33,9 @@ class Cli:
     @property
     def calls(self) -> list[dict[str, Any]]:
         file = self.home / "calls.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        text = file.read_text() if file.exists() else ""
+        # The last line may be half written.
+        return [json.loads(line) for line in text.split("\n")[:-1]]
 
     def backend(self, session: str = SESSION, **options: Any) -> ClaudeCode:
         env = {"HOME": str(self.home), **options.pop("env", {})}

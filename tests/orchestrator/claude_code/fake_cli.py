@@ -17,11 +17,11 @@ In `$HOME/script.json` stands a list of replies, used one for each call that tak
     result      fields of the result, such as `is_error`
     status      exit status
 
-What it was called with goes to `$HOME/calls.jsonl`, a line each; what a session holds, to `$HOME/sessions/ID.json`.
+Each call leaves a folder in its temporary folder, as the real one does. What it was called with goes to `$HOME/calls.jsonl`, a line each; what a session holds, to `$HOME/sessions/ID.json`.
 """
 
 # What `pathlib` needs takes longer to import than all the rest.
-# ruff: noqa: PTH105, PTH109, PTH110, PTH123, PTH208
+# ruff: noqa: PTH102, PTH105, PTH109, PTH110, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -196,6 +196,7 @@ def main():
     script = read("script.json", [])
     reply = script.pop(0) if script else {"pieces": ["heard: ", " | ".join(heard)]}
     write("script.json", script)
+    os.mkdir(os.path.join(os.environ["TMPDIR"], f"probe-{os.getpid()}"))
     # Last of all: whoever sees it may stop us, and the next call is to find all this.
     note(call)
     play(reply, answer)

@@ -144,6 +144,17 @@ def test_it_runs_in_an_empty_folder_always_the_same(cli: Cli) -> None:
     assert first["cwd"] == second["cwd"] != str(Path.cwd())
 
 
+def test_what_it_leaves_in_its_temporary_folder_is_removed(cli: Cli) -> None:
+    cli.script({"pieces": ["half"], "hang": True})
+    with pytest.raises(ModelTimeout):
+        ask(cli.backend(), within=0.5)
+    ask(cli.backend())
+
+    folders = {call["env"]["TMPDIR"] for call in cli.calls}
+    assert len(folders) == 1
+    assert not Path(folders.pop()).exists()
+
+
 def test_a_folder_that_is_not_empty_is_not_used(cli: Cli) -> None:
     ask(cli.backend())
     folder = Path(cli.calls[0]["cwd"])

@@ -128,6 +128,18 @@ def test_it_has_no_tools_and_is_told_our_instructions(backend: ClaudeCode, up: U
     assert "You are a router. é" in json.dumps(up.requests[0].body["system"], ensure_ascii=False)
 
 
+def test_it_leaves_nothing_in_the_temporary_folder(
+    backend: ClaudeCode, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cli.home / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(cli.home / "tmp"))
+
+    ask(backend)
+
+    assert list((cli.home / "tmp").iterdir()) == []
+    assert list((cli.home / ".local").rglob("scratch")) == []
+
+
 def test_instructions_that_have_changed_reach_a_session_that_goes_on(backend: ClaudeCode, up: Upstream) -> None:
     ask(backend, system="one agent")
     ask(backend, system="two agents")
