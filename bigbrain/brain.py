@@ -182,7 +182,9 @@ class Brain:
         faults = self._faults(built)
         if faults:
             raise WiringError(*faults)
-        return Program(built.flows, tracers=self.trace, budget=self.budget, standing=built.standing)
+        return Program(
+            built.flows, tracers=self.trace, budget=self.budget, standing=built.standing, endpoints=built.endpoints
+        )
 
     def tree(self, settings: Settings | None = None) -> str:
         """The brain's flows, steps, agents and models as lines of text."""

@@ -39,12 +39,14 @@ class Played:
     """What a piece of work came to: the messages that it made and the id that it selected, if any.
 
     heard: the messages stand in the shared conversation already. deferred: what it puts off, once it counts.
+    responded: it came to a `respond` inside a group.
     """
 
     made: tuple[Message, ...] = ()
     selected: str | None = None
     heard: bool = False
     deferred: tuple[Deferred, ...] = ()
+    responded: bool = False
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ class Performer:
             case "group":
                 all_made = merged(all_of(run.scope, members))
                 made = all_made.made if stand.shared else common.added
-                return Played(made, all_made.selected, stand.shared, all_made.deferred)
+                return replace(all_made, made=made, heard=stand.shared)
             case _:
                 assert_never(group.how)
 
@@ -213,19 +215,24 @@ class Performer:
         deferred: list[Deferred] = []
         selected = stand.selected
         way = _after(partial(plan.first, selected))
+        responded = False
         while True:
+            responded = responded or way.marks > 0
             if way.used:
                 selected = None
             if way.path == END:
                 chosen = selected if selected != stand.selected else None
-                return Played(tuple(made), chosen, deferred=tuple(deferred))
+                return Played(tuple(made), chosen, deferred=tuple(deferred), responded=responded)
             run.scope.check()
             played = self._played_before(way.path, run, shared=stand.shared)
             if played is None:
                 played = self.play(way.path, run, Stand(stand.conversation, selected=selected, shared=stand.shared))
-                self._savepoints.flow_ended(way.path, played.made, played.selected, played.deferred)
+                self._savepoints.flow_ended(
+                    way.path, played.made, played.selected, played.deferred, responded=played.responded
+                )
             made += played.made
             deferred += played.deferred
+            responded = responded or played.responded
             if not played.heard:
                 for message in played.made:
                     stand.conversation.add(message)
@@ -240,7 +247,7 @@ class Performer:
         flow = self._bindings[path].flow
         run.trail.at(flow=flow, path=path).tell("cached")
         self._inside.append(Piece(path, flow, self._since(self._began), 0, kept=True))
-        return Played(saved.messages, saved.selected, shared, saved.deferred)
+        return Played(saved.messages, saved.selected, shared, saved.deferred, saved.responded)
 
     def _recall(self, path: str, conversation: Conversation) -> None:
         """Adds what the members of a group said in an earlier attempt, in the order in which they did."""
@@ -297,6 +304,7 @@ def merged(played: Sequence[Played]) -> Played:
         tuple(message for one in played for message in one.made),
         next(iter(chosen), None),
         deferred=tuple(deferred for one in played for deferred in one.deferred),
+        responded=any(one.responded for one in played),
     )
 
 

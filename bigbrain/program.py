@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -18,19 +18,28 @@ from msgspec.structs import replace as replace_struct
 from bigbrain.answers import Answer
 from bigbrain.budgets import Budget, Purse, Spent
 from bigbrain.checkpoints import Barriers
-from bigbrain.compiling import Compiled, Members, Solo
+from bigbrain.compiling import Compiled, Deferral, Members, Solo
 from bigbrain.conversations import Conversation
 from bigbrain.counting import Count, count
+from bigbrain.delivering import live, tell_way, untold
 from bigbrain.engine.plan import Plan, Step, UnknownChoice, Way
 from bigbrain.engine.records import END, TRIGGERED, Claim, NewRun, Outcome, Outlook, Terms, Unfinished
 from bigbrain.engine.schedules import Start
 from bigbrain.engine.store import write_error
 from bigbrain.engine.writer import Tape
-from bigbrain.errors import BrainChanged, BrainError, HandlerFailed, RunCancelled, SelectError, TriggerError
+from bigbrain.errors import (
+    BrainChanged,
+    BrainError,
+    HandlerFailed,
+    PayloadError,
+    RunCancelled,
+    SelectError,
+    TriggerError,
+)
 from bigbrain.events import Event, Failed, Started
 from bigbrain.flows import Durability
 from bigbrain.kept import written
-from bigbrain.messages import Message, Request, unanswered
+from bigbrain.messages import Request, unanswered
 from bigbrain.models import load
 from bigbrain.models.connection import Connection
 from bigbrain.performing import Performer, Played, Stand
@@ -40,6 +49,7 @@ from bigbrain.savepoints import Savepoints
 from bigbrain.scope import Scope
 from bigbrain.spreading import played as played_by
 from bigbrain.spreading import runs_of, under_way
+from bigbrain.stages import heard, may_respond
 from bigbrain.states import RunState, is_readable
 from bigbrain.steps import OpenStep, opened, recorded
 from bigbrain.trace import Tracer, Trail
@@ -62,9 +72,14 @@ class Program:
         tracers: Sequence[Tracer] = (),
         budget: Budget | None = None,
         standing: Mapping[str, Standing] | None = None,
+        endpoints: Mapping[str, Deferral] | None = None,
     ) -> None:
-        """tracers: who hears of what happens. budget: what each run may spend on models. standing: the triggers."""
+        """tracers: who hears of what happens. budget: what each run may spend on models. standing: the triggers.
+
+        endpoints: the webhooks, those that a run opens as well.
+        """
         self.standing = standing or {}
+        self.endpoints = endpoints or {}
         self._flows = flows
         self._tracers = tuple(tracers)
         self._budget = budget
@@ -110,7 +125,7 @@ class Program:
     def _again(self, step: OpenStep, error: BrainError) -> float | None:
         """Seconds after which a step that failed is to run anew; None when it is not."""
         durability = self._durability(step.claim.flow, step.claim.path)
-        if durability is None or isinstance(error, (RunCancelled, BrainChanged, TriggerError)):
+        if durability is None or isinstance(error, (RunCancelled, BrainChanged, PayloadError, TriggerError)):
             return None
         failures = step.claim.failures
         return min(2.0**failures, LONGEST_PAUSE) if failures < durability.retries else None
@@ -133,10 +148,21 @@ class Program:
         """A flow as it is run here; None when there is none of that name."""
         return self._flows.get(flow)
 
-    def new_run(self, flow: str, first: Started, request: Request, *, scope: str = "", fingerprint: str = "") -> NewRun:
+    def new_run(
+        self,
+        flow: str,
+        first: Started,
+        request: Request,
+        *,
+        scope: str = "",
+        fingerprint: str = "",
+        quiet: bool = False,
+        remembered: float = 0.0,
+    ) -> NewRun:
         """A run of a flow from its beginning, under the id that `first` tells. Raises `KeyError` when there is no such flow.
 
-        scope: whose runs it is listed among. fingerprint: which request it answers.
+        scope: whose runs it is listed among. fingerprint: which request it answers. quiet: its answer is what stages
+        deliver. remembered: seconds for which it is known that it was done.
         """
         return NewRun(
             id=first.id,
@@ -146,10 +172,15 @@ class Program:
             first=first,
             terms=self.terms(flow),
             request=written(request, "the request"),
-            state=msgspec.json.encode(RunState()),
+            state=msgspec.json.encode(RunState(quiet=quiet)),
             scope=scope,
             fingerprint=fingerprint,
+            remembered=remembered,
         )
+
+    def replies(self, flow: str) -> bool:
+        """Whether a run of this flow may come to a `respond`, those inside its groups included."""
+        return may_respond(self._flows[flow], self._flows[flow].plan.items)
 
     def begin(self, run_id: str, start: Start) -> NewRun:
         """The run of a firing. Raises `KeyError` when there is no such flow."""
@@ -226,7 +257,7 @@ class Program:
             return Outcome(next=claim.path, state=claim.state, members=members)
         plan = flow.plans[claim.path]
         # several at once would race for the client's ear
-        answer = _live(step, plan) if isinstance(work, Solo) else None
+        answer = live(step, plan) if isinstance(work, Solo) else None
         performer = Performer(
             flow.bindings, step.own, step.state.spent, step.savepoints, bill=step.bill, inside=step.pieces
         )
@@ -267,25 +298,28 @@ class Program:
             way = plan.after(step.claim.path, choice)
         except UnknownChoice as exc:
             raise SelectError(str(exc)) from None
-        _tell_way(step.trail, played.selected, way)
+        tell_way(step.trail, played.selected, way)
         selected = None if way.used else choice
         after = replace_struct(step.state, selected=selected, spent=spent, reached=reached)
         return self._done(replace(step, state=after), way, played, answer)
 
     def _done(self, step: OpenStep, way: Way, played: Played, answer: Answer | None) -> Outcome:
         state, events, made = step.state, list[Event](), played.made
+        flow = self._flows[step.claim.flow]
+        if state.quiet:
+            way = heard(flow, way, responded=played.responded)
         everything = (*step.messages, *made)
         responded = state.responded or way.marks > 0
         complete = not state.answered and not way.more and (responded or not way.speech)
         given, told = state.given, state.told
         if not state.answered and (way.marks or complete):
-            untold = _untold(step, way, made, answer)
-            ending = Answer(answer.given if answer else given, events.append, untold)
+            backlog = untold(step, way, made, answer)
+            ending = Answer(answer.given if answer else given, events.append, backlog)
             ending.catch_up()
             if complete:
                 ending.finish(unanswered(everything), step.purse.spent)
             given, told = ending.given, len(everything)
-        plans = self._flows[step.claim.flow].plans
+        plans = flow.plans
         after = replace_struct(
             state,
             given=given,
@@ -328,45 +362,3 @@ class Program:
             error=write_error(error),
             done=recorded(step, error.code, write_error(error)),
         )
-
-
-def _emit(step: OpenStep) -> Callable[[Event], None]:
-    """Where what is told live goes; a later attempt goes on where the client is."""
-    if not step.claim.loose:
-        return step.tape.write
-    return Continuing.of(step.tape.write, step.claim.loose, step.state.given.parts, step.tape.rewind)
-
-
-def _live(step: OpenStep, plan: Plan) -> Answer | None:
-    """The answer, if this step may give to it live: a stage ends after it, or the whole run without any stage."""
-    state, path = step.state, step.claim.path
-    if state.answered:
-        return None
-    if plan.stage_ends_after(path):
-        return Answer(state.given, _emit(step), step.messages[state.told :])
-    if state.responded or plan.marks_after(path) or plan.speech_after(path):
-        return None
-    # without any stage the answer is what the last flow says, and the others' words are not part of it
-    return Answer(state.given, _emit(step))
-
-
-def _untold(step: OpenStep, way: Way, made: tuple[Message, ...], answer: Answer | None) -> Sequence[Message]:
-    """The messages that the client is still to get when a stage or the run ends with this step."""
-    earlier = step.messages[step.state.told :]
-    if way.marks:
-        return answer.backlog if answer is not None else (*earlier, *made)
-    if step.state.responded:
-        return ()
-    # without any stage the answer is what the last flow said, or the last word there was when it said nothing
-    if made:
-        return () if answer is not None else made
-    return earlier[-1:]
-
-
-def _tell_way(trail: Trail, selected: str | None, way: Way) -> None:
-    if selected is not None:
-        trail.tell("select", id=selected)
-    for fork in way.skipped:
-        trail.tell("select.none", at=fork)
-    for _ in range(way.marks):
-        trail.tell("respond")

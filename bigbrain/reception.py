@@ -24,15 +24,16 @@ from bigbrain.engine.runs import Runs
 from bigbrain.engine.schedules import Start
 from bigbrain.errands import ERRAND
 from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
-from bigbrain.events import Event, Started
+from bigbrain.events import Started
 from bigbrain.identity import fingerprint
 from bigbrain.initiative import start_fired
 from bigbrain.messages import Request
 from bigbrain.program import Program
 from bigbrain.triggers.seeds import seed_again
 
-How: TypeAlias = Literal["started", "joined", "resumed", "replayed"]
-"""What a request did: started a run, joined one under way, had a failed one go on, got a complete answer again."""
+How: TypeAlias = Literal["started", "joined", "resumed", "replayed", "past"]
+"""What a request did: started a run, joined one under way, had a failed one go on, got a complete answer again.
+`past`: its run was done long ago, and nothing of it is left but that; only runs that are `remembered` come to this."""
 
 TRIES = 4
 """How often a request looks at a run that is gone, or stopped, by the time it wants to join it."""
@@ -114,17 +115,38 @@ class Reception:
         run = replace(run, kept=keeping.seconds, hidden=keeping.hidden)
         if keeping.background:
             run = replace(run, terms=replace(run.terms, lasting=True))
-        with self.hub.follow(run_id, seq=1) as follower:
-            for _ in range(TRIES):
-                if self.runs.start(run, self.hub.channel):
-                    begun: Begun | None = Begun(started, follower, "started")
-                else:
-                    begun = self._join(run, follower, again=again)
-                if begun is not None:
-                    break
-            else:
-                raise Busy("the run of this id is being stopped; try again", retry_after=1.0)
+        with self.follow(run, again=again) as begun:
             yield begun
+
+    @contextmanager
+    def follow(self, run: NewRun, *, again: bool = False) -> Iterator[Begun]:
+        """Starts a run, or joins the one that there is for the same request, and follows it while the block runs.
+
+        again: as for `receive`. Raises `Conflict` and `Busy` as that does.
+        """
+        with self.hub.follow(run.id, seq=1) as follower:
+            how, first = self.begin(run, self.hub.channel, again=again)
+            if how != "started":
+                follower.post("again")
+            yield Begun(first, follower, how)
+
+    def begin(self, run: NewRun, channel: str = "", *, again: bool = False) -> tuple[How, Started]:
+        """Starts a run, or sees to the one that there is for the same request: what was done, and its first event.
+
+        channel: of a process that is told of its events. again: as for `receive`. Raises `Conflict` and `Busy` as `receive` does.
+        """
+        first = run.first
+        if not isinstance(first, Started):
+            raise TypeError(f"the first event of a run is `Started`, not `{type(first).__name__}`")
+        for _ in range(TRIES):
+            if self.runs.start(run, channel):
+                return "started", first
+            joined = self._join(run, again=again)
+            if joined is not None:
+                return joined
+            if run.remembered and self.runs.store.remembers(run.id):
+                return "past", first
+        raise Busy("the run of this id is being stopped; try again", retry_after=1.0)
 
     def fire(
         self,
@@ -147,34 +169,28 @@ class Reception:
         start_fired(self.program, self.runs, self.program.begin(run_id, start), start.due)
         return run_id
 
-    def _join(self, run: NewRun, follower: Follower, *, again: bool) -> Begun | None:
-        """The answer of a run that is there already; None when it is gone, or is to be looked at once more."""
+    def _join(self, run: NewRun, *, again: bool) -> tuple[How, Started] | None:
+        """What is done about a run that is there already; None when it is gone, or is to be looked at once more."""
         standing = self.history.join(run.id, run.fingerprint)
-        if standing is None:
+        if standing is None or not isinstance(standing.first, Started):
             return None
         if standing.fingerprint != run.fingerprint and not again:
             raise Conflict("the run id is taken by another request; send this one under a new id")
         if standing.complete:
-            return self._follow(standing.first, follower, "replayed")
+            return "replayed", standing.first
         if standing.over and standing.code in HOPELESS:
             self.history.forget(run.id, standing.ended)
             return None
         if standing.status == "failed" and again and not by_code(standing.code, "").retryable:
-            return self._follow(standing.first, follower, "replayed")
+            return "replayed", standing.first
         if standing.over:
             # of several that come at once, one has it go on and the others join
             self.runs.retry(run.id)
-            return self._follow(standing.first, follower, "resumed")
+            return "resumed", standing.first
         if standing.stopping:
             self.history.wait_over(run.id, STOPPING)
             return None
-        return self._follow(standing.first, follower, "joined")
-
-    def _follow(self, first: Event, follower: Follower, how: How) -> Begun | None:
-        if not isinstance(first, Started):
-            return None
-        follower.post("again")
-        return Begun(first, follower, how)
+        return "joined", standing.first
 
     def _run(self, request: Request, started: Started, flow: str, scope: str) -> NewRun:
         run = self.program.new_run(flow, started, request, scope=scope)

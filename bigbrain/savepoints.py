@@ -46,6 +46,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="version"
     selected: str | None = None
     bill: Bill | None = None
     deferred: tuple[Deferred, ...] = ()
+    responded: bool = False
 
 
 _saved = msgspec.json.Decoder(Saved)
@@ -92,10 +93,16 @@ class Savepoints:
         self._lock = threading.Lock()
 
     def flow_ended(
-        self, path: str, messages: Sequence[Message], selected: str | None, deferred: tuple[Deferred, ...] = ()
+        self,
+        path: str,
+        messages: Sequence[Message],
+        selected: str | None,
+        deferred: tuple[Deferred, ...] = (),
+        *,
+        responded: bool = False,
     ) -> None:
-        """Puts by what a flow inside a group made, and what it put off."""
-        self._put(Saved(path, tuple(messages), selected=selected, deferred=deferred))
+        """Puts by what a flow inside a group made, what it put off, and whether a group in it came to a `respond`."""
+        self._put(Saved(path, tuple(messages), selected=selected, deferred=deferred, responded=responded))
 
     def spent(self, sum_up: Callable[[], Bill]) -> None:
         """Puts by what was spent so far; `sum_up` tells. Raises nothing: whoever has lost the step hears so elsewhere."""

@@ -65,7 +65,8 @@ def played(ends: Sequence[MemberEnd], before: RunState, spend: Callable[[RunStat
         state = _state.decode(end.state)
         spend(state)
         selected = state.selected if state.selected != before.selected else None
-        out.append(Played(tuple(_message.decode(line) for line in end.messages), selected))
+        made = tuple(_message.decode(line) for line in end.messages)
+        out.append(Played(made, selected, responded=state.responded))
     return merged(out)
 
 

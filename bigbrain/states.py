@@ -22,7 +22,8 @@ class RunState(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="versi
     has taken yet; `account`: what the
     whole run spent on models; `spent`: the same under each budget, by the path of its flow;
     `reached`: the checkpoints; `base`: for a member of a
-    spread group, what was said before it.
+    spread group, what was said before it; `quiet`: the answer is what stages deliver and nothing else, and is complete
+    as soon as no stage can come any more.
     """
 
     given: Given = Given()
@@ -34,6 +35,7 @@ class RunState(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="versi
     spent: dict[str, Spent] = {}
     reached: tuple[str, ...] = ()
     base: tuple[Message, ...] = ()
+    quiet: bool = False
 
 
 class _Versioned(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from web import (
     diagnostics,
     failures,
     health,
+    hooks,
     metrics,
     models,
     openai,
@@ -58,6 +59,7 @@ def create_app(
     settings: Settings,
     workers: Callable[[], int] | None = None,
     heartbeat: float | None = None,
+    patience: float = hooks.LONGEST_WAIT,
     meters: Meters | None = None,
     tracers: Sequence[Tracer] = (),
     now: Callable[[], float] = time.time,
@@ -66,6 +68,7 @@ def create_app(
 
     workers: how many workers live, for `/readyz`; by default as they tell it in Redis.
     heartbeat: seconds of silence after which an answer shows that it lives; by default as the settings say.
+    patience: seconds that the sender of a webhook waits for an answer at most.
     meters: the metrics of this process, by default some of the application's own.
     tracers: who hears that runs start.
     now: seconds since 1970, by the clock that answers are dated with.
@@ -81,8 +84,9 @@ def create_app(
     # what a browser asks before it asks is nobody else's business
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = bool(settings.cors)
     app.before_request(arrivals.accept)
-    if settings.keys:
-        app.before_request(Keys(settings.keys).check)
+    keys = Keys(settings.keys) if settings.keys else None
+    if keys is not None:
+        app.before_request(keys.check)
     app.after_request(arrivals.sign)
     if settings.cors:
         CORS(app, origins=list(settings.cors), expose_headers=list(SHOWN), max_age=SHOWN_FOR)
@@ -90,6 +94,8 @@ def create_app(
     app.register_blueprint(openai.routes(endpoints))
     app.register_blueprint(responses.routes(endpoints, reception, heartbeat))
     app.register_blueprint(anthropic.routes(endpoints))
+    called = hooks.Hooks(reception, endpoints.visits, settings.limits, meters, keys, patience)
+    app.register_blueprint(hooks.routes(called))
     app.register_blueprint(models.routes(reception))
     app.register_blueprint(runs.routes(reception, endpoints.visits, heartbeat))
     app.register_blueprint(

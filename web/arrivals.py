@@ -47,6 +47,11 @@ def run_id() -> str:
     return found
 
 
+def call(run_id: str) -> None:
+    """Has the response name another run than the request's headers did."""
+    g.run_id = run_id
+
+
 def named() -> bool:
     """Whether the client chose the run's id, so that it can come back for the answer."""
     found: bool = g.named

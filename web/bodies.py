@@ -7,10 +7,13 @@ undone the chunks tells no length.
 
 from __future__ import annotations
 
-from typing import IO
+from contextlib import suppress
+from time import monotonic
+from typing import IO, TYPE_CHECKING
 
 import msgspec
-from flask import Request
+from flask import Request, Response, after_this_request
+from flask import request as request_context
 from werkzeug.exceptions import RequestTimeout, UnsupportedMediaType
 
 from bigbrain.errors import TooLarge, WireError
@@ -18,10 +21,17 @@ from bigbrain.messages import JSON
 from bigbrain.settings import Limits
 from web.connections import connection_of, impatient
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
 PIECE = 256 * 1024
 """Bytes that are read at a time."""
 PATIENCE = 30.0
 """Seconds of silence after which a sender that has not finished is given up."""
+LINGER = 2.0
+"""Seconds for which a sender whose body is refused may go on sending it."""
+DRAINED = 8 * 1024 * 1024
+"""Bytes of it that are read at most."""
 BOM = b"\xef\xbb\xbf"
 COUNTED = ("messages", "input")
 """The fields that hold a conversation."""
@@ -79,7 +89,23 @@ def _read_stream(stream: IO[bytes], most: int) -> bytes:
 
 
 def _over(cap: int) -> TooLarge:
+    environ = request_context.environ
+
+    @after_this_request
+    def drained(response: Response) -> Response:
+        response.call_on_close(lambda: _drain(environ))
+        return response
+
     return TooLarge(f"the body is over {cap} bytes; send less, or raise `BIG_BRAIN_MAX_BODY`")
+
+
+def _drain(environ: WSGIEnvironment) -> None:
+    """Reads on for a while after a refusal was sent: closed with bytes unread, a connection is reset, and the sender reads none of it."""
+    # whatever goes wrong here, the sender has been answered
+    with suppress(Exception), impatient(connection_of(environ), LINGER):
+        until, left = monotonic() + LINGER, min(int(environ.get("CONTENT_LENGTH") or DRAINED), DRAINED)
+        while left > 0 and monotonic() < until and (piece := environ["wsgi.input"].read(min(PIECE, left))):
+            left -= len(piece)
 
 
 def _check_type(request: Request) -> None:

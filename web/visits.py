@@ -35,6 +35,19 @@ class Visits:
 
         run_id: as on record. returns: whether the client knows the run's id, and gets time to come back. Raises `Busy` when there is no place.
         """
+        try:
+            with self.watch(client):
+                yield
+        finally:
+            if client.left:
+                (self._returning if returns else self._abandoned).add(run_id)
+
+    @contextmanager
+    def watch(self, client: Client) -> Iterator[None]:
+        """Watches the current request's client while the block runs; what it waits for goes on in any case.
+
+        Raises `Busy` when there is no place.
+        """
         if not self._places.acquire(blocking=False):
             raise Busy(f"{self._most} answers are open here already; try again", retry_after=1.0)
         try:
@@ -42,5 +55,3 @@ class Visits:
                 yield
         finally:
             self._places.release()
-            if client.left:
-                (self._returning if returns else self._abandoned).add(run_id)

@@ -93,7 +93,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     def steps(self) -> Iterator[Step]:
         """All steps, in the order of the tree."""
-        return _steps(self.items)
+        return steps_in(self.items)
 
     def step(self, path: str) -> Step:
         """The step at `path`. Raises `KeyError` when there is none."""
@@ -153,9 +153,13 @@ class Plan(msgspec.Struct, frozen=True):
         """Whether a stage ends with the step at `path`, whatever is chosen."""
         return isinstance(next(self._later(path), None), Mark)
 
+    def onward(self, path: str) -> Sequence:
+        """Everything that may come from the step at `path` on, that step first."""
+        return (self.step(path), *self._later(path))
+
     def marks_after(self, path: str) -> bool:
         """Whether a stage may yet end after the step at `path`."""
-        return _marks_in(tuple(self._later(path)))
+        return marks_in(tuple(self._later(path)))
 
     def speech_after(self, path: str) -> bool:
         """Whether a step after the one at `path` may yet add to the conversation."""
@@ -170,7 +174,8 @@ class Plan(msgspec.Struct, frozen=True):
             yield from sequence
 
 
-def _steps(items: Sequence) -> Iterator[Step]:
+def steps_in(items: Sequence) -> Iterator[Step]:
+    """All steps among these items, in the order of the tree."""
     for item in items:
         match item:
             case Step():
@@ -179,7 +184,7 @@ def _steps(items: Sequence) -> Iterator[Step]:
                 pass
             case Fork():
                 for member in item.members.values():
-                    yield from _steps(member)
+                    yield from steps_in(member)
             case _:
                 assert_never(item)
 
@@ -208,7 +213,7 @@ def _go(items: Sequence, rest: tuple[Sequence, ...], choice: str | None) -> Way:
         match item:
             case Step():
                 ahead = (item, *todo)
-                return Way(item.path, marks, used, tuple(entered), tuple(skipped), _marks_in(ahead), _speech_in(ahead))
+                return Way(item.path, marks, used, tuple(entered), tuple(skipped), marks_in(ahead), _speech_in(ahead))
             case Mark():
                 marks += 1
             case Fork():
@@ -227,12 +232,12 @@ def _go(items: Sequence, rest: tuple[Sequence, ...], choice: str | None) -> Way:
 
 
 def _speech_in(items: Sequence) -> bool:
-    return any(not step.mute for step in _steps(items))
+    return any(not step.mute for step in steps_in(items))
 
 
-def _marks_in(items: Sequence) -> bool:
+def marks_in(items: Sequence) -> bool:
+    """Whether a stage may end in these items."""
     return any(
-        isinstance(item, Mark)
-        or (isinstance(item, Fork) and any(_marks_in(member) for member in item.members.values()))
+        isinstance(item, Mark) or (isinstance(item, Fork) and any(marks_in(member) for member in item.members.values()))
         for item in items
     )

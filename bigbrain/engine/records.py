@@ -45,6 +45,8 @@ class NewRun(msgspec.Struct, frozen=True):
     request: bytes
     state: bytes
     terms: Terms = Terms()
+    remembered: float = 0.0
+    """Seconds for which it is known that a run of this id was done, so that none is begun under it; beyond its record."""
     parent: str = ""
     """The run whose group this one is a member of."""
     scope: str = ""

@@ -16,6 +16,8 @@ somebody must look after it: start its run, or see whether that is over. Of each
 the runs that are not over, the list `:waiting` the firings (`due run`) that wait for these. `bb:dead:<scope>` has the runs of
 firings that failed for good, by when they were found; the one of the scope '' those of all scopes.
 
+A webhook that a run has opened is a hash `bb:hook:<id>` of the same; it is gone when nobody has called it for 30 days.
+
 The first argument of each script is the time in ms, or nothing for the server's own: only tests bring one.
 All keys stand on one server: scripts reach keys that they build from ids.
 """
@@ -68,6 +70,7 @@ for i = 5, #ARGV, 12 do
   local id, kind = ARGV[i], ARGV[i + 1]
   if kind == 'webhook' then
     redis.call('HSET', 'bb:hook:' .. id, 'flow', ARGV[i + 3], 'request', ARGV[i + 4], 'scope', scope, 'run', ARGV[2], 'made', now)
+    redis.call('PEXPIRE', 'bb:hook:' .. id, 30 * 86400000)
   elseif redis.call('EXISTS', schedule(id)) == 0 then
     if redis.call('ZCARD', 'bb:schedules:of:' .. scope) >= tonumber(ARGV[4]) then return -1 end
     redis.call('HSET', schedule(id), 'kind', kind, 'trigger', ARGV[i + 2], 'flow', ARGV[i + 3], 'request', ARGV[i + 4],

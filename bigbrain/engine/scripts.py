@@ -20,6 +20,7 @@ somebody wants the run stopped; `sent`, when the next step became due,
 `keep`, how long the run is kept when it is over, if not as long as others (ms); `hidden`, set when what it says is to be read by nobody.
 
 Only commands of Redis 6.2 are used, so every server that can be embedded works.
+A run that is `remembered` leaves `bb:done:<id>` for so many ms when it is done, and none begins under its id meanwhile.
 All keys stand on one server: scripts reach keys that they build from a run's id.
 """
 
@@ -53,8 +54,9 @@ end
 local function close(id, status, now, ttl)
   redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
   redis.call('ZREM', 'bb:due', id)
-  local scope, keep = unpack(redis.call('HMGET', key(id, ''), 'scope', 'keep'))
+  local scope, keep, remembered = unpack(redis.call('HMGET', key(id, ''), 'scope', 'keep', 'remembered'))
   ttl = tonumber(keep or ttl)
+  if remembered and status == 'done' then redis.call('SET', 'bb:done:' .. id, now, 'PX', remembered) end
   if scope then
     -- a second after it has expired: whoever finds it still there then knows that it was taken up again
     redis.call('ZADD', 'bb:kept', now + ttl + 1000, scope .. ' ' .. id)
@@ -92,6 +94,7 @@ START = (
 local id, now = ARGV[1], clock()
 local token = redis.call('HGET', key(id, ''), 'token')
 if token then return token == ARGV[2] and 1 or 0 end
+if redis.call('EXISTS', 'bb:done:' .. id) == 1 then return 0 end
 local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now, 'kept', 1}
 for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
 redis.call('HSET', key(id, ''), unpack(fields))

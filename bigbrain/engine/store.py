@@ -104,7 +104,7 @@ class RunStore:
         return dict(zip(names, map(int, self._serve(args=list(names))), strict=True))
 
     def start(self, run: NewRun, follower: str = "") -> bool:
-        """Puts a run on record, its first step unclaimed; False when the id is taken."""
+        """Puts a run on record, its first step unclaimed; False when the id is taken, or remembered."""
         fields: dict[str, bytes | str] = {
             "flow": run.flow,
             "plan": run.plan,
@@ -114,6 +114,7 @@ class RunStore:
             "durable": _flag(run.terms.durable),
             "lasting": _flag(run.terms.lasting),
             "answered": "0",
+            **({"remembered": str(_ms(run.remembered))} if run.remembered else {}),
             **({"parent": run.parent} if run.parent else {}),
             **({"scope": run.scope} if run.scope else {}),
             **({"fingerprint": run.fingerprint} if run.fingerprint else {}),
@@ -134,6 +135,10 @@ class RunStore:
         for name, value in fields.items():
             args += [name, value]
         return bool(self._start(args=args))
+
+    def remembers(self, run_id: str) -> bool:
+        """Whether a run of this id was done and is remembered."""
+        return bool(self.client.exists(f"bb:done:{run_id}"))
 
     def claim(self, run_id: str, path: str, attempt: int, owner: str) -> Claim | None:
         """Makes a step ours for one lease; None when it is not next or has a live owner."""

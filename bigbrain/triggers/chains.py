@@ -56,8 +56,10 @@ def Once(
 
 
 def Webhook(id: str, *, verify: object = None, unsigned: bool = False, retries: int = RETRIES) -> Flow:
-    """Fires for each call of `POST /v1/hooks/{id}`.
+    """Fires for each call of `POST /v1/hooks/{id}`: 200 with the answer if the call comes to a `respond`, else 202.
 
-    verify: who checks that a call comes from where it says. unsigned: anybody may call. retries: see `Every`.
+    verify: who checks the raw bytes of a call: one of `bigbrain.webhooks`, such as `stripe_signature(secret)`, or a
+    function of the `Delivery` that gives whether it is genuine, or its id. unsigned: calls prove nothing; where the
+    deployment has keys, they need one. A call that is repeated is the same run. retries: see `Every`.
     """
     return flow_of(Triggering(Endpoint(id=id, verify=verify, unsigned=unsigned, retries=retries)))

@@ -14,7 +14,9 @@ from typing import Literal, TypeAlias, assert_never, get_args
 
 from bigbrain.engine.cron import Cron, CronFault
 from bigbrain.engine.zones import first_real, zone, zone_fault, zone_name
+from bigbrain.errors import WiringError
 from bigbrain.turns import Turn
+from bigbrain.webhooks.verifiers import Verifier, verifier_of
 
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
 """Which of the instants that passed while nobody could fire are made up for."""
@@ -127,6 +129,16 @@ class Endpoint:
             yield "nothing checks who calls it: give it `verify=…`, or say `unsigned=True` if anybody may"
         if self.verify is not None and self.unsigned:
             yield "it has both `verify` and `unsigned=True`: give one of them"
+        elif self.verify is not None:
+            try:
+                verifier_of(self.verify)
+            except WiringError as exc:
+                yield from exc.faults
+
+    @property
+    def verifier(self) -> Verifier | None:
+        """Who checks a call; None when anybody may call. Raises `WiringError` for what cannot check any."""
+        return None if self.verify is None else verifier_of(self.verify)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from bigbrain.engine.records import TRIGGERED
 from bigbrain.messages import Request
 from bigbrain.places import listed
 from bigbrain.triggers.seeds import LINEAGE, carrying
-from bigbrain.triggers.specs import Startup
+from bigbrain.triggers.specs import Endpoint, Startup
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Built:
     flows: Mapping[str, Compiled]
     standing: Mapping[str, Standing]
     faults: tuple[str, ...]
+    endpoints: Mapping[str, Deferral]
+    """The webhooks among what triggers start, by their ids, whether they stand or are opened in a run."""
 
 
 def build(served: Mapping[str, Compiled], added: Iterable[tuple[TriggerBody, Request]]) -> Built:
@@ -59,7 +61,11 @@ def build(served: Mapping[str, Compiled], added: Iterable[tuple[TriggerBody, Req
             if f"{TRIGGERED}{id}" not in bodies:
                 faults.append(f"{where}: there is no trigger `{id}` to start again; there are {listed(_known(bodies))}")
     flows = {**served, **{name: body.compiled for name, body in bodies.items()}}
-    return Built(flows, standing, (*faults, *(fault for compiled in flows.values() for fault in compiled.faults)))
+    endpoints = {
+        body.deferral.id: body.deferral for body in bodies.values() if isinstance(body.deferral.trigger, Endpoint)
+    }
+    every = (*faults, *(fault for compiled in flows.values() for fault in compiled.faults))
+    return Built(flows, standing, every, endpoints)
 
 
 def _all(bodies: Iterable[TriggerBody]) -> Iterator[TriggerBody]:

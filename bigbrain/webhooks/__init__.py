@@ -17,4 +17,5 @@ from bigbrain.webhooks.schemes import plain_hmac as plain_hmac
 from bigbrain.webhooks.schemes import slack_signature as slack_signature
 from bigbrain.webhooks.schemes import standard_webhooks as standard_webhooks
 from bigbrain.webhooks.schemes import stripe_signature as stripe_signature
+from bigbrain.webhooks.standard import signed as signed
 from bigbrain.webhooks.verifiers import Verifier as Verifier

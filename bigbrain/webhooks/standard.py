@@ -28,9 +28,10 @@ def key_of(secret: str) -> bytes:
     """
     if not secret.startswith(PREFIX):
         return secret.encode()
+    text = secret.removeprefix(PREFIX).rstrip("=")
     try:
         # some senders leave the padding out
-        key = base64.b64decode((secret.removeprefix(PREFIX).rstrip("=") + "==").encode(), validate=True)
+        key = base64.b64decode((text + "=" * (-len(text) % 4)).encode(), validate=True)
     except binascii.Error as exc:
         raise WiringError("the secret begins with `whsec_`, but what follows is no base64") from exc
     if not key:

@@ -5,6 +5,7 @@ from __future__ import annotations
 CONVERSATIONS: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("hello", "hello"): [("hello there", "At your service.")],
     ("streaming", "streaming"): [("go", "one two three\n\n4 5 6 \n\nSEVEN EIGHT")],
+    ("webhook", "webhook"): [("hello", "Ring my bell.")],
     ("router", "router"): [
         ("good morning", "At your service."),
         ("turn on the light", "The light is on."),

@@ -29,6 +29,7 @@ from bigbrain.messages import user
 from bigbrain.models import model
 from bigbrain.settings import Settings
 from bigbrain.turns import TRIGGER
+from bigbrain.webhooks import stripe_signature
 
 SETTINGS = Settings()
 
@@ -59,7 +60,8 @@ def faults(*chains: Flow, served: Flow | None = A) -> tuple[str, ...]:
         Once(datetime(2026, 7, 1), tz="Europe/Berlin") >> JOB,
         Once(minutes=10) >> JOB >> respond,
         Webhook("stripe", unsigned=True) >> A,
-        Webhook("stripe", verify=object()) >> A >> B,
+        Webhook("stripe", verify=stripe_signature("whsec_1")) >> A >> B,
+        Webhook("own", verify=lambda delivery: not delivery.body) >> A,
         A >> B,
         JOB,
         Every("@hourly") >> JOB >> Once(minutes=5) >> B.named("later"),
@@ -91,6 +93,8 @@ def test_a_sound_trigger_has_no_faults(chain: Flow) -> None:
         (Once(minutes=5) >> A, "no id"),
         (Once(minutes=5) >> respond, "no id"),
         (Webhook("stripe") >> A, "say `unsigned=True`"),
+        (Webhook("stripe", verify=object()) >> A, "cannot verify"),
+        (Webhook("stripe", verify=stripe_signature) >> A, "has no secret"),
         (Webhook("stripe", verify=object(), unsigned=True) >> A, "give one of them"),
         (Webhook("stripe", unsigned=True), "nothing after it"),
         (Webhook("stripe", unsigned=True) >> respond, "does nothing"),

@@ -55,12 +55,18 @@ class Site:
 
 @contextmanager
 def serving(
-    brain: Brain, settings: Settings | None = None, *, heartbeat: float = 10.0, now: Callable[[], float] = time.time
+    brain: Brain,
+    settings: Settings | None = None,
+    *,
+    heartbeat: float = 10.0,
+    patience: float = 20.0,
+    now: Callable[[], float] = time.time,
 ) -> Iterator[Site]:
     """A site for a brain, closed at the end; now: the clock that its answers are dated with."""
     server = fakeredis.FakeServer()
     house = House(brain, fakeredis.FakeRedis(server=server))
-    app = create_app(house.reception, settings=settings or Settings(), heartbeat=heartbeat, now=now)
+    limits = settings or Settings()
+    app = create_app(house.reception, settings=limits, heartbeat=heartbeat, patience=patience, now=now)
     try:
         yield Site(house, app, server)
     finally:
