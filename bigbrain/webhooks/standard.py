@@ -19,6 +19,8 @@ from bigbrain.webhooks.deliveries import Delivery, Proof
 from bigbrain.webhooks.verifiers import fresh, signed_by_one
 
 PREFIX = "whsec_"
+NAMES = ("webhook", "svix")
+"""What the names of the headers begin with; the second is how it was before there was a standard, and many senders still do."""
 
 
 def key_of(secret: str) -> bytes:
@@ -60,13 +62,14 @@ class Standard:
 
     def prove(self, delivery: Delivery, now: float) -> Proof:
         """The id of a delivery that was signed with one of the keys. Raises `BadSignature` for any other."""
-        id, at = delivery.header("webhook-id"), fresh(delivery.header("webhook-timestamp"), now)
-        claims = _claims(delivery.header("webhook-signature"))
+        named = next((name for name in NAMES if delivery.header(f"{name}-id")), NAMES[0])
+        id, at = delivery.header(f"{named}-id"), fresh(delivery.header(f"{named}-timestamp"), now)
+        claims = _claims(delivery.header(f"{named}-signature"))
         if "." in id:
             # a dot parts the id from the time, so one inside it could be moved from one to the other
-            raise BadSignature("the id in `webhook-id` has a dot")
+            raise BadSignature(f"the id in `{named}-id` has a dot")
         if not id or not signed_by_one(self.keys, _content(id, at, delivery.body), claims):
-            raise BadSignature("the signature in `webhook-signature` is missing or does not match")
+            raise BadSignature(f"the signature in `{named}-signature` is missing or does not match")
         return Proof(id, id)
 
 

@@ -222,6 +222,14 @@ def test_stripes_test_scheme_is_not_believed() -> None:
     refused(stripe_signature(STRIPE.secret), STRIPE.body, headers)
 
 
+def test_the_headers_may_have_the_names_from_before_there_was_a_standard() -> None:
+    headers = {name.replace("webhook-", "svix-"): value for name, value in STANDARD.headers(NOW).items()}
+    mixed = {**STANDARD.headers(NOW), "webhook-signature": "", "svix-signature": headers["svix-signature"]}
+
+    assert prove(standard_webhooks(STANDARD.secret), STANDARD.body, headers) == Proof("d-1", "d-1")
+    refused(standard_webhooks(STANDARD.secret), STANDARD.body, mixed)
+
+
 def test_a_dot_cannot_move_a_part_of_the_time_into_the_id() -> None:
     body = f"{NOW}.rest".encode()
     signed = STANDARD.headers(NOW - 9000, body=body)
