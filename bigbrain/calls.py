@@ -56,9 +56,11 @@ class Hook:
 class Calls:
     """The webhooks of one program."""
 
-    def __init__(self, program: Program, client: redis.Redis) -> None:
+    def __init__(self, program: Program, client: redis.Redis, scope: str = OPEN) -> None:
+        """scope: whose runs those of the brain's own webhooks are listed among; those that a run opens are of its scope."""
         self._program = program
         self._client = client
+        self._scope = scope
 
     def find(self, id: str) -> Hook:
         """The endpoint of this id. Raises `NotFound` when there is none, or no run has opened it yet."""
@@ -67,7 +69,7 @@ class Calls:
             raise _unknown(id)
         standing = self._program.standing.get(id)
         if standing is not None:
-            return self._hook(deferral, standing.request, OPEN)
+            return self._hook(deferral, standing.request, self._scope)
         flow, kept, scope = (_bytes(value) for value in self._client.hmget(f"bb:hook:{id}", "flow", "request", "scope"))
         if not kept or flow.decode() != deferral.flow:
             raise _unknown(id)

@@ -94,7 +94,7 @@ def create_app(
     app.register_blueprint(openai.routes(endpoints))
     app.register_blueprint(responses.routes(endpoints, reception, heartbeat))
     app.register_blueprint(anthropic.routes(endpoints))
-    called = hooks.Hooks(reception, endpoints.visits, settings.limits, meters, keys, patience)
+    called = hooks.Hooks(reception, endpoints.visits, settings, meters, keys, patience)
     app.register_blueprint(hooks.routes(called))
     app.register_blueprint(models.routes(reception))
     app.register_blueprint(runs.routes(reception, endpoints.visits, heartbeat))

@@ -21,9 +21,10 @@ from bigbrain.engine.records import NewRun
 from bigbrain.errors import RunCancelled, Unauthorized
 from bigbrain.events import Event, Failed, collect
 from bigbrain.identity import bare
+from bigbrain.initiative import own_scope
 from bigbrain.metrics import Meters
 from bigbrain.reception import How, Reception
-from bigbrain.settings import Limits
+from bigbrain.settings import Settings
 from bigbrain.states import RunState
 from bigbrain.trace import Trail
 from bigbrain.webhooks.deliveries import Delivery, Proof, flattened
@@ -46,16 +47,22 @@ class Hooks:
     """Answers the calls of one brain's webhooks."""
 
     def __init__(
-        self, reception: Reception, visits: Visits, limits: Limits, meters: Meters, keys: Keys | None, longest: float
+        self,
+        reception: Reception,
+        visits: Visits,
+        settings: Settings,
+        meters: Meters,
+        keys: Keys | None,
+        longest: float,
     ) -> None:
         """keys: of which a call must have one where nothing is signed; None when the deployment has none.
 
         longest: seconds that a sender may wait for an answer.
         """
         self._reception = reception
-        self._calls = Calls(reception.program, reception.hub.store.client)
+        self._calls = Calls(reception.program, reception.hub.store.client, own_scope(settings))
         self._visits = visits
-        self._limits = limits
+        self._limits = settings.limits
         self._meters = meters
         self._keys = keys
         self._longest = longest

@@ -19,6 +19,7 @@ import httpx2
 import msgspec
 import redis
 
+from bigbrain.identity import bare
 from bigbrain.webhooks.standard import signed
 from tests.hooked import SECRET
 from tests.stack.deployment import Deployment, deployed, until
@@ -120,7 +121,7 @@ def _on_record(client: redis.Redis) -> set[str]:
 def _check(client: redis.Redis, report: Report, told: Path, before: set[str]) -> None:
     report.executed.update(told.read_text().splitlines())
     runs = _on_record(client) - before
-    if runs != {f"open:{id}" for id in report.ids}:
+    if sorted(bare(run) for run in runs) != sorted(set(report.ids)):
         report.wrong.append(f"{len(runs)} runs on record for {len(set(report.ids))} deliveries")
     for run in runs:
         status = client.hget(f"bb:run:{run}", "status")

@@ -317,14 +317,18 @@ def test_signed_webhooks_need_no_key_and_others_do() -> None:
     heard = Heard()
     brain = hooked(heard.flow)
     brain.add_trigger(Webhook("open", unsigned=True) >> heard.flow)
-    with serving(brain, Settings(keys=("k",))) as site:
+    with serving(brain, Settings(keys=("k", "another"))) as site:
         signed = post(site)
         refused = site.client.post("/v1/hooks/open", data=b"x")
         let_in = site.client.post("/v1/hooks/open", data=b"x", headers={"Authorization": "Bearer k"})
         unknown = site.client.post("/v1/hooks/other", data=b"x")
+        listed = site.client.get("/v1/runs", headers={"Authorization": "Bearer k"}).json["data"]
+        others = site.client.get("/v1/runs", headers={"Authorization": "Bearer another"}).json["data"]
 
     assert (signed.status_code, refused.status_code, let_in.status_code, unknown.status_code) == (202, 401, 202, 404)
     assert refused.json["error"]["code"] == "invalid_api_key"
+    # the first key is the operator's
+    assert ({run["flow"] for run in listed}, others) == ({"trigger:hook", "trigger:open"}, [])
 
 
 def test_an_unsigned_call_may_name_its_run() -> None:
