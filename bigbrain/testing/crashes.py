@@ -16,6 +16,7 @@ from bigbrain.engine.records import Claim, Outcome
 from bigbrain.engine.runner import Acts
 from bigbrain.engine.store import RunStore
 from bigbrain.engine.writer import Tape
+from bigbrain.events import write_events
 from bigbrain.scope import Scope
 
 
@@ -65,6 +66,9 @@ class Mortal:
             self._die(claim)
         outcome = self._acts.run(claim, tape, scope)
         if crash is not None:
+            # what was said is told before the death, however busy the thread is that writes it
+            if told := tape.take():
+                self._expiring.append([(claim.run_id, claim.fence, tape.seq + 1, write_events(told))])
             self._die(claim)
         return outcome
 

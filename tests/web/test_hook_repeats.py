@@ -178,7 +178,8 @@ def test_one_delivery_to_two_webhooks_is_two_runs() -> None:
 
 def test_a_delivery_that_failed_goes_on_from_its_last_step_and_still_knows_its_headers() -> None:
     first, second = Heard(), Heard("done", failures=1)
-    with serving(hooked(first.flow >> second.flow >> respond, retries=0)) as site:
+    both = (first.flow >> second.flow).named("both").durable()
+    with serving(hooked(both >> respond, retries=0)) as site:
         failed, again = post(site, X_Sig_Foo="1"), post(site, X_Sig_Foo="2")
 
     assert (failed.status_code, again.status_code, again.text) == (500, 200, "done")
