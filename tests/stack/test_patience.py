@@ -52,3 +52,25 @@ def test_b16_no_stream_is_cut_by_the_timeout_of_its_worker(tmp_path: Path) -> No
         for path in BOTH:
             answer = client.post(deployment.url + path, json=silent)
             assert "late" in json.dumps(answer.json())
+
+
+def test_a_whole_answer_that_fails_after_its_blanks_breaks_its_connection(tmp_path: Path) -> None:
+    options = {"BIG_BRAIN_HEARTBEAT": "0.2", "UPSTREAM_TIMEOUT": "3"}
+    with (
+        Upstream() as upstream,
+        deployed("up", "tests.brains", "--port", "0", data=tmp_path, UPSTREAM=upstream.url, **options) as deployment,
+        httpx2.Client(timeout=30) as client,
+    ):
+        for path in BOTH:
+            body = {"model": "hang", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+            told = b""
+            with client.stream("POST", deployment.url + path, json=body) as response:
+                assert response.status_code == 200
+                with pytest.raises(httpx2.RemoteProtocolError):
+                    for chunk in response.iter_raw():
+                        told += chunk
+            whole = client.post(deployment.url + path, json={**body, "model": "slow:2"})
+
+            assert told.strip() == b""
+            assert len(told) > 1
+            assert "late" in whole.text
