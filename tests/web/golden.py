@@ -20,6 +20,23 @@ NAMES = {CHAT: "chat", MESSAGES: "messages", RESPONSES: "responses"}
 USAGE = Usage(input=7, output=3, cache_read=2, cache_write=1, reasoning=1)
 TOOL = {"name": "w", "parameters": {"type": "object"}}
 
+ASKED: dict[str, JSON] = {
+    "instructions": "Be brief.",
+    "metadata": {"a": "b"},
+    "tools": [
+        {"type": "namespace", "name": "tools", "description": "d", "tools": [{"type": "function", "name": "w"}]},
+        {"type": "web_search"},
+    ],
+    "tool_choice": {"type": "function", "name": "w"},
+    "parallel_tool_calls": False,
+    "reasoning": {"effort": "low", "summary": "auto"},
+    "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}}, "verbosity": "low"},
+    "max_output_tokens": 99,
+    "store": False,
+    "include": ["reasoning.encrypted_content"],
+}
+"""What the answer of the Responses API repeats."""
+
 ANSWERS = {
     "text": Response(parts=(Text("fox 🦊 北"), Text('a "quote"\n')), stop="end", usage=USAGE),
     "nothing": Response(stop="end"),
@@ -54,6 +71,8 @@ def requests() -> Iterator[tuple[str, str, Brain, dict[str, JSON]]]:
         yield "wrong", path, Brain("b", Flow(model=Script("x"))), {"input" if path == RESPONSES else "messages": 3}
     yield "choices", CHAT, Brain("b", Flow(model=Script("hello"))), {"n": 2}
     yield "functions", CHAT, Brain("b", Flow(model=Script(ANSWERS["calls"]))), {"functions": [TOOL]}
+    yield "asked", RESPONSES, Brain("b", Flow(model=Script(ANSWERS["calls"]))), ASKED
+    yield "later", RESPONSES, Brain("b", Flow(model=Script("x"))), {"background": True}
     yield "warm_up", MESSAGES, Brain("b", Flow(model=Script("x"))), {"max_tokens": 0}
 
 
