@@ -87,7 +87,6 @@ def test_a_step_that_slept_through_its_lease_stops_at_its_next_look(store: RunSt
     leases.close()
     one, scope = claim(store), Scope()
     with leases.hold(one, scope):
-        scope.check()
         until(lambda: lease(store) < now(store))
         time.sleep(0.01)
         with pytest.raises(RunInterrupted, match="has run out"):
