@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -22,6 +24,8 @@ from bigbrain.turns import Turn
 from bigbrain.wire import sse
 from tests.web.site import CHAT, Pausing, Site, asking, saying, serving
 
+ROOT = Path(__file__).parents[2]
+NAMES = re.compile(r"`(\w+)`")
 RUNS = "/v1/runs"
 BEAT = b": keep-alive\n\n"
 KEYED = Settings(keys=("one", "other"))
@@ -411,3 +415,21 @@ def test_the_list_forgets_runs_that_are_gone() -> None:
 
         assert left == []
         assert store.client.exists("bb:runs:open", "bb:kept") == 0
+
+
+def test_the_page_about_runs_names_every_field_and_no_other() -> None:
+    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
+    tables = re.findall(r"\| Field \| \|\n\| --- \| --- \|\n((?:\|.*\n)+)", page)
+    of_run, of_attempt = (
+        {name for row in table.splitlines() for name in NAMES.findall(row.split("|")[1])} for table in tables
+    )
+    group = All(Flow(model=FixedModel("x")).named("x"))
+    with serving(Brain("b", group.named("g") >> respond)) as site:
+        start(site, "r")
+        site.record("r")
+        run = site.client.get(f"{RUNS}/r").json
+    (attempt,) = run["steps"]
+
+    assert of_run == set(run) - {"id", "object"}
+    assert of_attempt == set(attempt)
+    assert set(NAMES.findall(page)) >= {name for node in run["tree"] for name in node} | set(attempt["inside"][0])
