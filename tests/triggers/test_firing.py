@@ -623,3 +623,21 @@ def test_a_loop_that_does_not_end_is_ended_after_eight_of_them(server: redis.Red
 
     assert len(work.due) == 8
     assert "the 9th of a chain of triggers" in dead.error["detail"]
+
+
+def test_a_pause_before_a_retry_holds_no_worker_keeps_the_count_and_ends_when_the_run_is_stopped(
+    server: redis.Redis,
+) -> None:
+    work, clock = Work(failing=9), Clock(START)
+    with at_work(server, Every("0 * * * *", retries=5) >> job(work), clock=clock) as client:
+        clock.advance(3600)
+        run = "bb:run:open:job:20260601T130000Z"
+        until(lambda: server.hget(run, "failures") == b"1")
+        owner, attempt = server.hmget(run, "owner", "attempt")
+        assert client.reception.runs.store.stop("open:job:20260601T130000Z")
+        record = client.record("open:job:20260601T130000Z")
+        until(lambda: client.reception.runs.schedules.one("job").under_way == 0 or clock.advance(6))
+
+    assert (owner, attempt) == (b"", b"2")
+    assert record.status == "cancelled"
+    assert client.reception.runs.schedules.dead("") == []

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class DidNotStart(Exception):
-    """Raised when a worker ends, with `status`, or says nothing for 30 seconds (None) instead of taking messages."""
+    """Raised when a worker ends, with `status`, or says nothing for 90 seconds (None) instead of taking messages."""
 
     def __init__(self, status: int | None, log: str) -> None:
         super().__init__(f"status {status}:\n{log}")
@@ -61,7 +61,7 @@ class Worker:
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         with redis.Redis.from_url(self._url) as client:
             while not client.exists(f"bb:worker:{self.name}"):
                 status = self.process.poll()
