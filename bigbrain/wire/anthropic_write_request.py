@@ -43,6 +43,9 @@ LEAST_BUDGET = 1024
 OPENING = "Go on."
 """What the user says when a conversation begins with the assistant, or has system texts only."""
 
+ANY_OBJECT = "Answer with one JSON object and nothing else: no other text, no fence."
+"""How an answer of any JSON object is asked for, unless the system text says it already."""
+
 ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 """What a call's id may not contain."""
 
@@ -54,7 +57,7 @@ def write_request(request: Request) -> dict[str, JSON]:
     and the history win over thinking, thinking wins over the others.
     """
     tools = [_write_tool(tool) for tool in request.tools if _is_offered(tool)]
-    system, messages = _write_system(request.messages), _write_messages(request.messages)
+    system, messages = _write_system(request), _write_messages(request.messages)
     forced = bool(tools) and request.tool_choice not in ("auto", "none")
     thinking = {} if forced or _excludes_thinking(messages) else _write_thinking(request.think)
     body: dict[str, JSON] = {
@@ -113,7 +116,7 @@ def _write_thinking(think: Think | None) -> Block:
 
 
 def _write_output(request: Request) -> Block:
-    """The effort and the shape of the answer; "any JSON object" has no form here and is left out."""
+    """The effort and the shape of the answer; "any JSON object" has no form here and is asked for in words."""
     output: Block = {}
     if isinstance(request.think, str) and request.think != "none":
         output["effort"] = _effort(request.think)
@@ -154,10 +157,13 @@ def _write_choice(request: Request) -> Block:
     return {} if choice == {"type": "auto"} else choice
 
 
-def _write_system(messages: tuple[Message, ...]) -> str | list[Block]:
+def _write_system(request: Request) -> str | list[Block]:
     """All system texts: blocks when one carries something of its own, else one string."""
-    parts = [part for message in messages if message.role == "system" for part in message.parts]
+    parts = [part for message in request.messages if message.role == "system" for part in message.parts]
     texts = [part for part in parts if isinstance(part, Text) and part.text.strip()]
+    any_object = request.schema is not None and request.schema.schema is None
+    if any_object and all(ANY_OBJECT not in part.text for part in texts):
+        texts.append(Text(ANY_OBJECT))
     if any(notes(part.vendor) for part in texts):
         return write_blocks(tuple(texts))
     return "\n\n".join(part.text for part in texts)

@@ -75,8 +75,8 @@ def test_an_answer_is_parsed(chat: openai.OpenAI, model: str, streamed: bool) ->
     assert parsed == Cat(name="xxxxx", lives=1)
 
 
-def test_json_without_a_shape(chat: openai.OpenAI) -> None:
-    answer = chat.chat.completions.create(model="stub-model", messages=HI, response_format={"type": "json_object"})
+def test_json_without_a_shape(chat: openai.OpenAI, model: str) -> None:
+    answer = chat.chat.completions.create(model=model, messages=HI, response_format={"type": "json_object"})
 
     assert json.loads(answer.choices[0].message.content or "") == {}
 

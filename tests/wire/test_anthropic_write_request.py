@@ -26,6 +26,7 @@ from bigbrain.messages import (
     user,
 )
 from bigbrain.wire import anthropic
+from bigbrain.wire.anthropic_write_request import ANY_OBJECT
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 SHAPE = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -185,7 +186,7 @@ def test_only_signed_thinking_goes_to_a_server() -> None:
             {"schema": AnswerSchema(schema=SHAPE)},
             {"output_config": {"format": {"type": "json_schema", "schema": SHAPE}}},
         ),
-        ({"schema": AnswerSchema()}, {"output_config": None}),
+        ({"schema": AnswerSchema()}, {"output_config": None, "system": ANY_OBJECT}),
         ({"stop": ("END", " ")}, {"stop_sequences": ["END"]}),
         ({"max_tokens": 0}, {"max_tokens": 4096}),
         ({"stream": True, "user": "u"}, {"stream": True, "metadata": {"user_id": "u"}}),
