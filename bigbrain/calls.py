@@ -79,6 +79,9 @@ class Calls:
     def run(self, hook: Hook, delivery: Delivery, proof: Proof, now: float) -> NewRun:
         """The run that a genuine delivery is: the same one for the same delivery. now: seconds since 1970."""
         identity = Identity(self._id(hook, proof), hook.scope)
+        # an id that is signed says that it is the same event, even where a further try differs, as in Stripe's count of
+        # endpoints that are still to be told; else the body does, whatever time the try was signed with
+        event = proof.id if proof.id and proof.id == proof.mark else digest(delivery.body)
         carried = {
             BODY: write_body(delivery.body, delivery.header("Content-Type")),
             "metadata": metadata_of(delivery.headers),
@@ -88,8 +91,7 @@ class Calls:
             Started(identity.key, hook.flow, int(now)),
             carrying(hook.request, carried),
             scope=hook.scope,
-            # a further try may differ where that is no other event, as in Stripe's count of endpoints that are still to be told
-            fingerprint=digest(hook.id.encode(), b"\0", proof.mark.encode() or digest(delivery.body).encode()),
+            fingerprint=digest(hook.id.encode(), b"\0", event.encode()),
             quiet=hook.replies,
             remembered=REMEMBERED,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from werkzeug.test import TestResponse
@@ -235,4 +236,19 @@ def test_two_at_the_same_moment_are_one_run() -> None:
             sender.join(20)
 
     assert [(answer.status_code, answer.text) for answer in answers] == [(200, "done")] * 8
+    assert len(heard.bodies) == 1
+
+
+@pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.name)
+def test_a_further_try_that_is_signed_at_another_time_is_the_same_delivery(sender: Sender) -> None:
+    heard = Heard("done")
+    now = int(time.time())
+    with serving(hooked(heard.flow >> respond, sender)) as site:
+        tries = [
+            site.client.post("/v1/hooks/hook", data=sender.body, headers=sender.headers(now + apart))
+            for apart in (-9, 9)
+        ]
+
+    assert [(one.status_code, one.text) for one in tries] == [(200, "done")] * 2
+    assert tries[0].headers["X-Run-Id"] == tries[1].headers["X-Run-Id"]
     assert len(heard.bodies) == 1
