@@ -48,6 +48,10 @@ local function drop(id)
   if r[2] then redis.call('SREM', 'bb:schedules:by:' .. r[2], id) end
   redis.call('DEL', schedule(id), schedule(id, ':waiting'))
 end
+local function alive(process, now, ms)
+  redis.call('ZADD', 'bb:processes', now + ms, process)
+  redis.call('PEXPIRE', 'bb:processes', ms)
+end
 local function release(id, due, run, now, hold)
   redis.call('HSET', 'bb:firing:' .. run, 'schedule', id, 'due', due)
   redis.call('SADD', schedule(id, ':under_way'), run)
@@ -123,7 +127,7 @@ COME_UP = (
 local now = clock()
 redis.call('ZREMRANGEBYSCORE', 'bb:processes', '-inf', now)
 local first = redis.call('ZCARD', 'bb:processes') == 0
-redis.call('ZADD', 'bb:processes', now + ARGV[3], ARGV[2])
+alive(ARGV[2], now, ARGV[3])
 if not first then return 0 end
 for i = 4, #ARGV, 3 do
   if not redis.call('HGET', schedule(ARGV[i]), 'cancelled') then
@@ -144,7 +148,7 @@ DUE = (
 local now, out = clock(), {}
 local next = redis.call('ZRANGEBYSCORE', 'bb:schedules', '(' .. now, now + 1000, 'WITHSCORES', 'LIMIT', 0, 1)
 out[1], out[2] = now, next[2] and next[2] - now or 1000
-if ARGV[4] ~= '' then redis.call('ZADD', 'bb:processes', now + ARGV[5], ARGV[4]) end
+if ARGV[4] ~= '' then alive(ARGV[4], now, ARGV[5]) end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:schedules', '-inf', now, 'LIMIT', ARGV[2], ARGV[3])) do
   local r = redis.call('HMGET', schedule(id), 'due', 'kind', 'flow', 'cron', 'tz', 'catch_up', 'scope')
   if not r[1] then redis.call('ZREM', 'bb:schedules', id)
@@ -234,7 +238,7 @@ if r[1] == 'failed' then
   end
   for _, part in ipairs({'', ':log', ':messages', ':steps', ':followers', ':saved'}) do redis.call('PEXPIRE', 'bb:run:' .. run .. part, kept) end
   if r[2] then
-    redis.call('ZADD', 'bb:kept', now + kept, scope .. ' ' .. run)
+    redis.call('ZADD', 'bb:kept', now + kept + 1000, scope .. ' ' .. run)
     redis.call('PEXPIRE', 'bb:kept', kept * 2)
     redis.call('PEXPIRE', 'bb:runs:' .. scope, kept)
   end

@@ -641,3 +641,17 @@ def test_a_pause_before_a_retry_holds_no_worker_keeps_the_count_and_ends_when_th
     assert (owner, attempt) == (b"", b"2")
     assert record.status == "cancelled"
     assert client.reception.runs.schedules.dead("") == []
+
+
+def test_what_has_fired_leaves_nothing_that_stays(server: redis.Redis) -> None:
+    work, clock = Work(), Clock(START)
+    served = Flow(echo) >> respond >> Once(minutes=1) >> work.flow.named("later")
+    with at_work(server, clock=clock, served=served) as client:
+        client.record(client.chat("go").run_id)
+        clock.advance(60)
+        client.fired("later")
+        until(lambda: client.reception.runs.schedules.page("", 10) == [])
+        lasting = {key.decode() for key in server.scan_iter("bb:*") if server.pttl(key) < 0}
+
+    # the moment since which a flow is served is kept for good
+    assert lasting <= {"bb:served"}
