@@ -7,9 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from datetime import timedelta
 from functools import reduce
 
-from bigbrain import All, Brain, Chat, FixedModel, Flow, Group, Notify, One, Select, Turn, agent, respond, tool
+from bigbrain import (
+    All,
+    Brain,
+    Chat,
+    FixedModel,
+    Flow,
+    Group,
+    Notify,
+    Once,
+    One,
+    Select,
+    Turn,
+    Webhook,
+    agent,
+    respond,
+    tool,
+)
 from bigbrain.errors import ModelBroke
 from bigbrain.events import Event, replay
 from bigbrain.messages import Request, Response, Text, ToolCall, Usage
@@ -113,6 +130,9 @@ FLOWS = {
 for name, flow in FLOWS.items():
     brain.add_flow(flow, name=name)
 
+brain.add_trigger(Webhook("hook", unsigned=True) >> says("called").named("hook") >> respond)
+brain.add_flow(says("now") >> respond >> Once(timedelta(seconds=1)) >> says("later").named("later"), name="puts off")
+
 EXPECTED: dict[str, tuple[str, ...]] = {
     "plain": ("plain",),
     "long": (WORDS,),
@@ -127,4 +147,6 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "lasting": ("one\n\nlooked 2 times\n\na\n\nb",),
     "stumbles": ("at last",),
     "breaks": (),
+    "hook": ("called",),
+    "puts off": ("now",),
 }

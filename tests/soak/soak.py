@@ -107,6 +107,11 @@ class Client:
         self, http: httpx2.AsyncClient, kind: str, run_id: str, *, stream: bool, anthropic: bool, again: bool
     ) -> None:
         self._report.answers[kind] += 1
+        if kind == "hook":
+            answer = await http.post(f"{self._url}/hooks/hook", json={"is": run_id})
+            if "called" not in answer.text:
+                self._report.wrong.append(f"{kind} {run_id}: {answer.status_code} {answer.text}")
+            return
         if kind in WAITS:
             await self._stop(http, run_id, cancel=kind == "cancelled")
             return
