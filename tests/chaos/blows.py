@@ -20,19 +20,26 @@ STOPPED = 7.0
 """Seconds that a stopped process is stopped for: longer than a lease."""
 
 KINDS = {
-    "worker": 8,
-    "pool": 4,
-    "web": 2,
+    "pool child": 10,
+    "worker": 5,
+    "stopped worker": 2,
+    "pool": 1,
+    "web": 1,
     "beat": 1,
     "redis": 1,
-    "stopped worker": 3,
-    "ended worker": 2,
+    "ended worker": 1,
     "ended web": 1,
 }
 """What may be struck, and how often of so many times. The last two are asked to end, as in a rolling restart."""
 
-MARKS = {"worker": " -Q io", "pool": " -Q cpu", "web": "gunicorn", "ended web": "gunicorn", "beat": " beat "}
-"""What is in the command lines of these processes."""
+MARKS = {
+    "pool child": " -Q cpu",
+    "pool": " -Q cpu",
+    "web": "gunicorn",
+    "ended web": "gunicorn",
+    "beat": " beat ",
+}
+"""What is in the command lines of these processes; in those of all others ` -Q io`."""
 
 SPARED_LAPSES = 2
 """A step whose owner is lost three times in a row is given up, and rightly so: the third time is not ours to give."""
@@ -81,11 +88,22 @@ class Blows:
 def _found(stack: Deployment, client: redis.Redis, kind: str) -> set[int]:
     if kind == "redis":
         return {client.info("server")["process_id"]}
-    found = sorted(stack.pids(MARKS.get(kind, MARKS["worker"])))
-    if MARKS.get(kind) == "gunicorn":
-        # the first is the master, whose death is the supervisor's business and not a client's
-        return set(found[1:])
-    return set(found) - _worn(client)
+    found = set(stack.pids(MARKS.get(kind, " -Q io")))
+    # the master of the web processes is spared: its death is the supervisor's business and not a client's
+    children = {pid for pid in found if _parent(pid) in found}
+    worn = set(_worn(client))
+    if kind == "pool":
+        # its children end with it
+        return set() if children & worn else found - children
+    if MARKS.get(kind) == "gunicorn" or kind == "pool child":
+        found = children
+    return found - worn
+
+
+def _parent(pid: int) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).ppid()
+    return 0
 
 
 def _worn(client: redis.Redis) -> Collection[int]:
