@@ -18,6 +18,7 @@ from bigbrain.messages import Request, Response, Text, ToolCall, Usage, user
 from bigbrain.progress import attempts_of
 from bigbrain.resuming import Continuing
 from bigbrain.testing import Client, Says, ScriptedModel
+from tests.engine.acting import until
 
 
 class Counting:
@@ -77,20 +78,28 @@ def test_what_was_delivered_before_is_not_delivered_again(counting: Counting) ->
     list(checked(answer.events))
 
 
-def moody(*texts: str) -> Agent:
-    """An agent that says something else each time."""
-    left = iter(texts)
+def moody(*texts: str) -> tuple[Agent, fakeredis.FakeRedis]:
+    """An agent that says something else each time, and the server whose clients have it before the turn ends."""
+    left, server = iter(texts), fakeredis.FakeRedis(server=fakeredis.FakeServer(), max_connections=1000)
 
     @agent
     def says_next(turn: Turn, chat: Chat) -> None:
-        turn.reply(next(left))
+        log = f"bb:run:{turn.run_id}:log"
+        before = server.xinfo_stream(log)["last-generated-id"]
 
-    return says_next
+        def pieces() -> Iterator[str]:
+            yield next(left)
+            until(lambda: server.xinfo_stream(log)["last-generated-id"] != before)
+
+        turn.reply(pieces())
+
+    return says_next, server
 
 
 def test_an_answer_that_comes_out_otherwise_ends_with_an_error_and_the_run_goes_on() -> None:
-    flow = durable(moody("first try", "second try")) >> respond >> Flow(Counting().says("after"))
-    with Client(Brain("b", flow)) as client:
+    says_next, server = moody("first try", "second try")
+    flow = durable(says_next) >> respond >> Flow(Counting().says("after"))
+    with Client(Brain("b", flow), server=server) as client:
         client.crash_at("0", done=True)
         answer = client.ask("go", run_id="r")
         record = client.record("r")
@@ -106,8 +115,9 @@ def test_an_answer_that_comes_out_otherwise_ends_with_an_error_and_the_run_goes_
 
 def test_what_comes_after_an_answer_that_came_out_otherwise_is_told_as_well() -> None:
     first = durable(Counting().says("one")) >> respond
-    flow = first >> Flow(moody("two", "2")).named("y").durable() >> respond >> Flow(Counting().says("three")) >> respond
-    with Client(Brain("b", flow)) as client:
+    says_next, server = moody("two", "2")
+    flow = first >> Flow(says_next).named("y").durable() >> respond >> Flow(Counting().says("three")) >> respond
+    with Client(Brain("b", flow), server=server) as client:
         client.crash_at("2", done=True)
         answer = client.ask("go", run_id="r")
         again = client.ask("go", run_id="r")
@@ -120,7 +130,8 @@ def test_what_comes_after_an_answer_that_came_out_otherwise_is_told_as_well() ->
 
 
 def test_an_answer_that_comes_out_otherwise_twice_is_the_last_one() -> None:
-    with Client(Brain("b", durable(moody("a", "b", "c")) >> respond)) as client:
+    says_next, server = moody("a", "b", "c")
+    with Client(Brain("b", durable(says_next) >> respond), server=server) as client:
         client.crash_at("0", done=True, times=2)
         answer = client.ask("go", run_id="r")
         client.record("r")
@@ -134,7 +145,8 @@ def test_an_answer_that_comes_out_otherwise_twice_is_the_last_one() -> None:
 def test_whoever_has_a_part_that_was_taken_back_hears_so_wherever_it_goes_on(
     before_mark: int | None, told: type[Event]
 ) -> None:
-    with Client(Brain("b", durable(moody("first try", "second try")) >> respond)) as client:
+    says_next, server = moody("first try", "second try")
+    with Client(Brain("b", durable(says_next) >> respond), server=server) as client:
         client.crash_at("0", done=True)
         client.ask("go", run_id="r")
         client.record("r")
@@ -150,7 +162,8 @@ def test_whoever_has_a_part_that_was_taken_back_hears_so_wherever_it_goes_on(
 
 
 def test_a_client_that_has_nothing_yet_gets_the_answer_that_came_out_otherwise() -> None:
-    with Client(Brain("b", durable(moody("first try", "second try")) >> respond)) as client:
+    says_next, server = moody("first try", "second try")
+    with Client(Brain("b", durable(says_next) >> respond), server=server) as client:
         client.crash_at("0", done=True)
         asked = Request(messages=(user("go"),))
         with client.reception.receive(asked, "r", 0.0) as (started, follower, _):

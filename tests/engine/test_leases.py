@@ -55,9 +55,14 @@ def renewed(store: RunStore, run_id: str = "r1") -> None:
 
 def lose(store: RunStore, run_id: str = "r1") -> None:
     """Somebody else takes the step up."""
-    store.client.hset(f"bb:run:{run_id}", "lease", 0)
-    store.client.zadd("bb:due", {run_id: 0})
-    assert store.wake().steps
+
+    def taken() -> object:
+        # a renewal may come between these, on a slow machine
+        store.client.hset(f"bb:run:{run_id}", "lease", 0)
+        store.client.zadd("bb:due", {run_id: 0})
+        return store.wake().steps
+
+    until(taken)
     claim(store, run_id, attempt=2)
 
 

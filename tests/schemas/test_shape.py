@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-import timeit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -274,10 +273,3 @@ def test_a_class_in_a_function_may_contain_itself() -> None:
         left: Node | None = None
 
     assert shape(Node).read({"left": {"left": None}}) == Node(Node())
-
-
-def test_reading_a_small_object_is_quick() -> None:
-    of = shape(Settings)
-    value = {"retries": 1, "level": "high", "note": "n", "tags": ["a", "b"], "doc": "d"}
-
-    assert min(timeit.repeat(lambda: of.read(value), number=1000, repeat=5)) / 1000 < 20e-6
