@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_type
 
 from bigbrain.agents import Agent, agent
@@ -13,6 +14,7 @@ from bigbrain.models import Model
 from bigbrain.orchestrator import Agent as Theme
 from bigbrain.orchestrator import Orchestrator
 from bigbrain.tools import Tool, tool
+from bigbrain.triggers.chains import Every, Once
 from bigbrain.turns import Turn
 
 
@@ -60,3 +62,13 @@ def misuse_of_orchestrators(theme: Theme) -> None:
     Orchestrator([theme], maxSteps=5)  # type: ignore[call-arg]
     Flow(theme)  # type: ignore[arg-type]
     Flow(Orchestrator([theme]))
+
+
+def misuse_of_triggers(turn: Turn) -> None:
+    Every("@daily").durable()  # type: ignore[attr-defined]
+    Every("@daily", catch_up="each")  # type: ignore[arg-type]
+    Every("@daily", overlap="wait")  # type: ignore[arg-type]
+    Once(lambda turn: object())  # type: ignore[arg-type]
+    Every("@daily") >> router  # type: ignore[operator]
+    assert_type(Once(minutes=1) >> Flow(router), Flow)
+    assert_type(turn.due, datetime | None)
