@@ -28,6 +28,8 @@ LONGEST = 330.0
 """Seconds after which everything that remembers a request is gone; requests without a name are known again for 300."""
 RUNS = (b"bb:run:", b"bb:runs:", b"bb:kept", b"bb:due", b"bb:memory:")
 """How the keys begin that runs leave."""
+REMEMBERED = b"bb:done:"
+"""How the keys begin that remember calls of webhooks for three days, so that one that is repeated does nothing twice."""
 BOUNDED = {b"bb:trace"}
 """Keys that are there for good or for a day once anything has happened, and are bounded."""
 WAITS = ("left", "cancelled")
@@ -183,7 +185,11 @@ def _settle(client: redis.Redis, known: set[bytes], *, whole: bool) -> list[str]
     while True:
         lifetimes = {key: client.ttl(key) for key in client.scan_iter("*", 1000) if key not in known}
         # -2: gone meanwhile
-        left = {key: ttl for key, ttl in lifetimes.items() if ttl != -2 and (whole or ttl < 0 or key.startswith(RUNS))}
+        left = {
+            key: ttl
+            for key, ttl in lifetimes.items()
+            if ttl != -2 and (ttl < 0 or key.startswith(RUNS) or (whole and not key.startswith(REMEMBERED)))
+        }
         if not left or time.monotonic() > end:
             return [f"{key.decode()} ({ttl} s)" for key, ttl in left.items()]
         time.sleep(1.0)
