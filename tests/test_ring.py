@@ -161,14 +161,11 @@ def test_whoever_tells_never_waits_for_whoever_hears() -> None:
     trail.tell("respond")
     assert taking.begun.wait(10)
 
-    began = time.perf_counter()
+    # whoever hears is held up until after this
     for _ in range(1000):
         trail.tell("respond")
-    took = time.perf_counter() - began
 
     assert taking.events == []
-    # 5 µs each are promised and some 1 is measured; the bound leaves room for a busy machine
-    assert took < 0.1
     taking.may.set()
     aside.close()
     assert len(taking.events) == 1001

@@ -194,8 +194,10 @@ class RunStore:
 
     def release(self, held: Iterable[tuple[str, int]], process: str = "") -> None:
         """Hands steps (run id, fence) back: they are due at once, or fail where they may not run again."""
-        error = RunInterrupted()
-        args: list[bytes | str | int] = [_ms(self.kept), _failed(error), write_error(error), process]
+        args: list[bytes | str | int] = [_ms(self.kept)]
+        for error in (RunInterrupted(), RunCancelled()):
+            args += [_failed(error), write_error(error)]
+        args.append(process)
         self._release(args=[*args, *_flat(held)])
 
     def append(self, batch: Sequence[tuple[str, int, int, bytes]]) -> tuple[set[str], set[str]]:
@@ -296,7 +298,8 @@ class RunStore:
         interrupted = RunInterrupted()
         poisoned = RunError(f"the worker was lost {LAPSES} times in the same step; the run is given up")
         args: list[bytes | str | int] = [_ms(self.grace), _ms(self.kept), LAPSES]
-        for error in (interrupted, poisoned, RunExpired("the run was not over when its `ttl` was")):
+        expired = RunExpired("the run was not over when its `ttl` was")
+        for error in (interrupted, poisoned, expired, RunCancelled()):
             args += [_failed(error), write_error(error)]
         rows = self._wake(args=[*args, _ms(self.lease / 4 + LATE), _ms(self.lease / 4), *queues])
         names = [row.decode() for row in rows]

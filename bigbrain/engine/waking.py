@@ -27,14 +27,14 @@ local function lose(id, attempt, lapses, now)
   redis.call('HSET', key(id, ''), 'owner', '', 'lapses', lapses, 'attempt', attempt + 1, 'sent', now)
   redis.call('HDEL', key(id, ''), 'mailed')
 end
-local function fail(id, line, error, now, ttl)
+local function give_up(id, status, line, error, now, ttl)
   local r = redis.call('HMGET', key(id, ''), 'answered', 'seq')
   redis.call('HSET', key(id, ''), 'error', error)
   if r[1] ~= '1' then
     log(id, r[2] + 1, line)
     tell(id, r[2] + 1, line)
   end
-  close(id, 'failed', now, ttl)
+  close(id, status, now, ttl)
 end
 """
 
@@ -63,16 +63,18 @@ RELEASE = (
     HEAD
     + _LOSE
     + """
--- ARGV: ttl ms, line and error of an interrupted run, process, then id fence ...  A process that ends hands back what it holds.
+-- ARGV: ttl ms, line and error of an interrupted run, of a cancelled one, process, then id fence ...
+-- A process that ends hands back what it holds.
 local now, out = clock(), {}
-redis.call('ZREM', 'bb:here', ARGV[4])
-for i = 5, #ARGV, 2 do
+redis.call('ZREM', 'bb:here', ARGV[6])
+for i = 7, #ARGV, 2 do
   local id = ARGV[i]
-  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'durable', 'attempt', 'lapses')
+  local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'durable', 'attempt', 'lapses', 'stop')
   if r[1] == ARGV[i + 1] and r[2] ~= '' then
-    if r[3] ~= '1' then
+    if r[6] or r[3] ~= '1' then
       list_lost(id, r[4], now)
-      fail(id, ARGV[2], ARGV[3], now, ARGV[1])
+      if r[6] then give_up(id, 'cancelled', ARGV[4], ARGV[5], now, ARGV[1])
+      else give_up(id, 'failed', ARGV[2], ARGV[3], now, ARGV[1]) end
     else
       lose(id, r[4], r[5], now)
       redis.call('HSET', key(id, ''), 'ready', 1)
@@ -88,11 +90,12 @@ WAKE = (
     HEAD
     + _LOSE
     + """
--- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, of a poisoned one, of an expired one,
+-- ARGV: grace ms, ttl ms, most lapses, line and error of an interrupted run, of a poisoned one, of an expired one, of a
+-- cancelled one,
 -- ms after which a process is late, ms between two looks at it, queue ...
 -- Returns in how many ms to look again, then id, flow, path, attempt, ... of the steps to send once more.
 local now, out = clock(), {0}
-local GRACE, KEPT, LATE, LOOK = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[10]), tonumber(ARGV[11])
+local GRACE, KEPT, LATE, LOOK = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[12]), tonumber(ARGV[13])
 for _, entry in ipairs(redis.call('ZRANGEBYSCORE', 'bb:kept', '-inf', now, 'LIMIT', 0, 1000)) do
   local scope, gone = string.match(entry, '^(%S+) (.*)$')
   redis.call('ZREM', 'bb:kept', entry)
@@ -125,7 +128,7 @@ end
 
 -- when the oldest message was sent that waits in a queue; what was sent before it is not in any
 local waiting, oldest = 0, now
-for i = 12, #ARGV do
+for i = 14, #ARGV do
   waiting = waiting + redis.call('LLEN', ARGV[i])
   local tail = redis.call('LINDEX', ARGV[i], -1)
   if tail then
@@ -138,26 +141,28 @@ for i = 12, #ARGV do
 end
 
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
-  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires', 'mailed', 'sent')
+  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires', 'mailed', 'sent', 'stop')
   local function send(attempt)
     redis.call('HSET', key(id, ''), 'mailed', now)
     redis.call('ZADD', 'bb:due', now + GRACE, id)
     for _, value in ipairs({id, r[6], r[4], tostring(attempt)}) do out[#out + 1] = value end
   end
-  local function give_up(line, error)
+  local function lost_for_good(status, line, error)
     list_lost(id, r[5], now)
-    fail(id, line, error, now, KEPT)
+    give_up(id, status, line, error, now, KEPT)
   end
   if not r[1] then redis.call('ZREM', 'bb:due', id)
-  elseif expired(r[7], now) then fail(id, ARGV[8], ARGV[9], now, KEPT)
+  elseif expired(r[7], now) then give_up(id, 'failed', ARGV[8], ARGV[9], now, KEPT)
   elseif r[1] == '' then
     local waits = redis.call('HINCRBY', key(id, ''), 'waits', 1)
     local ready = redis.call('HDEL', key(id, ''), 'ready')
     -- messages of several senders may change places by a little; that one still waits is believed for a while only
     if ready == 1 or waiting == 0 or tonumber(r[8] or r[9]) + 500 < oldest or waits % 10 == 0 then send(r[5])
     else redis.call('ZADD', 'bb:due', now + GRACE, id) end
-  elseif r[2] ~= '1' then give_up(ARGV[4], ARGV[5])
-  elseif r[3] + 1 >= tonumber(ARGV[3]) then give_up(ARGV[6], ARGV[7])
+  -- whoever was to stop it is gone with it
+  elseif r[10] then lost_for_good('cancelled', ARGV[10], ARGV[11])
+  elseif r[2] ~= '1' then lost_for_good('failed', ARGV[4], ARGV[5])
+  elseif r[3] + 1 >= tonumber(ARGV[3]) then lost_for_good('failed', ARGV[6], ARGV[7])
   else
     lose(id, r[5], r[3] + 1, now)
     send(r[5] + 1)

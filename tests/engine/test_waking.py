@@ -217,3 +217,24 @@ def test_a_process_hands_back_when_another_of_its_machine_asks_it_to(patient: Ru
         until(lambda: patient.client.hget("bb:run:r1", "owner") == b"")
 
     leases.close()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_cancelled_run_whose_worker_is_lost_is_cancelled_and_not_failed(patient: RunStore, durable: bool) -> None:
+    held(patient, durable=durable)
+    assert patient.stop("r1")
+    patient.client.zadd("bb:due", {"r1": 0})
+
+    assert patient.wake().steps == ()
+    record = patient.record("r1")
+    assert (record.status, record.error["code"]) == ("cancelled", "run_cancelled")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_cancelled_run_whose_worker_ends_is_cancelled_and_not_failed(patient: RunStore, durable: bool) -> None:
+    claim = held(patient, durable=durable)
+    assert patient.stop("r1")
+    patient.release([("r1", claim.fence)], "p")
+
+    record = patient.record("r1")
+    assert (record.status, record.error["code"]) == ("cancelled", "run_cancelled")
