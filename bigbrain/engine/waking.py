@@ -7,6 +7,9 @@ little (a connection may break), so its steps count as lost only when it was als
 renewals and two looks, the time of a renewal apart, found nobody there. `bb:here` holds each process under the
 moment (ms) of its last sign of life, `bb:missing` those that were not heard once.
 
+When nobody has looked for a while (`bb:awake`), the server was away: nobody could show that it lives. So nobody
+counts as lost until all have had the time to (`bb:quiet`).
+
 A message is lost when nobody claimed its step within a grace, unless it still waits in its
 queue: queues are lists, first in, first out, so one that was sent before the oldest that waits was taken.
 """
@@ -102,12 +105,18 @@ for _, entry in ipairs(redis.call('ZRANGEBYSCORE', 'bb:kept', '-inf', now, 'LIMI
   -- one that was taken up again is there all the same
   if redis.call('EXISTS', key(gone, '')) == 0 then redis.call('ZREM', 'bb:runs:' .. scope, gone) end
 end
+local last, quiet = tonumber(redis.call('GET', 'bb:awake') or now), tonumber(redis.call('GET', 'bb:quiet') or 0)
+redis.call('SET', 'bb:awake', now, 'PX', 600000)
+if now - last > LATE + 500 then
+  quiet = now + LATE
+  redis.call('SET', 'bb:quiet', quiet, 'PX', LATE)
+end
 local soon = now + 1000
 local function at(moment) if moment and tonumber(moment) < soon then soon = tonumber(moment) end end
 
 -- processes that are gone: what they held is due now
 local gone, some = {}, false
-for _, process in ipairs(redis.call('ZRANGEBYSCORE', 'bb:here', '-inf', now - LATE)) do
+for _, process in ipairs(quiet > now and {} or redis.call('ZRANGEBYSCORE', 'bb:here', '-inf', now - LATE)) do
   if redis.call('PUBSUB', 'NUMSUB', 'bb:here:' .. process)[2] > 0 then redis.call('HDEL', 'bb:missing', process)
   elseif redis.call('HSETNX', 'bb:missing', process, now) == 1 then at(now + LOOK)
   elseif now - redis.call('HGET', 'bb:missing', process) < LOOK then at(redis.call('HGET', 'bb:missing', process) + LOOK)
@@ -159,6 +168,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
     -- messages of several senders may change places by a little; that one still waits is believed for a while only
     if ready == 1 or waiting == 0 or tonumber(r[8] or r[9]) + 500 < oldest or waits % 10 == 0 then send(r[5])
     else redis.call('ZADD', 'bb:due', now + GRACE, id) end
+  elseif quiet > now then redis.call('ZADD', 'bb:due', quiet, id)
   -- whoever was to stop it is gone with it
   elseif r[10] then lost_for_good('cancelled', ARGV[10], ARGV[11])
   elseif r[2] ~= '1' then lost_for_good('failed', ARGV[4], ARGV[5])

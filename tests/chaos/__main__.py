@@ -28,7 +28,7 @@ def main() -> int:
     ):
         report = storm(stack, blows=options.blows, clients=options.clients, seed=options.seed, every=options.every)
     print(report.lines())
-    print(*report.seen.wrong, sep="\n")
+    print(*report.seen.wrong, *report.log, sep="\n")
     return 1 if report.seen.wrong else 0
 
 

@@ -20,8 +20,8 @@ STOPPED = 7.0
 """Seconds that a stopped process is stopped for: longer than a lease."""
 
 KINDS = {
-    "pool child": 10,
-    "worker": 5,
+    "pool child": 3,
+    "worker": 6,
     "stopped worker": 2,
     "pool": 1,
     "web": 1,

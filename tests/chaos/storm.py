@@ -16,6 +16,9 @@ from tests.chaos.blows import Blows
 from tests.chaos.clients import Client, Seen
 from tests.stack.deployment import Deployment, until
 
+TRACEBACK = 60
+"""Lines of the log from an error on that are shown."""
+
 CALM = 8.0
 """Seconds after the last blow before the clients' last answers are waited for."""
 
@@ -28,6 +31,8 @@ class Report:
     blows: Blows = field(default_factory=Blows)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     """Seconds from a blow until a step that its process held was under way elsewhere, by the kind of blow."""
+    log: list[str] = field(default_factory=list)
+    """What the deployment has logged of streams that broke inside the web side, which no blow excuses."""
     unstruck: int = 0
     """How often a step was lost whose process nobody struck: too busy, or cut off from Redis, for a whole lease."""
 
@@ -76,6 +81,8 @@ def storm(stack: Deployment, *, blows: int, clients: int, seed: int, every: floa
     """
     report = Report()
     asyncio.run(_storm(stack, report, blows, clients, seed, every))
+    broken = [number for number, line in enumerate(stack.lines) if "the stream broke" in line]
+    report.log = [line for number in broken for line in stack.lines[number : number + TRACEBACK]]
     with stack.redis() as client:
         assert until(lambda: client.zcard("bb:due") == 0, 30), client.zrange("bb:due", 0, -1)
         lasting = [key for key in client.scan_iter("bb:run:*") if client.ttl(key) < 0]

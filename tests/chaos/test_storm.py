@@ -22,6 +22,7 @@ def test_clients_get_their_answers_exactly_whatever_is_killed(tmp_path: Path) ->
     ):
         report = storm(stack, blows=8, clients=6, seed=4)
 
-    assert report.seen.wrong == [], report.lines()
+    assert report.seen.wrong == [], (report.lines(), report.log)
+    assert report.log == []
     assert set(report.seen.answers) == set(EXPECTED)
     assert report.blows.given.total() == 8

@@ -238,3 +238,31 @@ def test_a_cancelled_run_whose_worker_ends_is_cancelled_and_not_failed(patient: 
 
     record = patient.record("r1")
     assert (record.status, record.error["code"]) == ("cancelled", "run_cancelled")
+
+
+def test_after_the_server_was_away_everybody_gets_the_time_to_show_that_it_lives(patient: RunStore) -> None:
+    claim, other = held(patient), held(patient, "r2", process="q")
+    patient.wake()
+    # nobody has looked for ten minutes, and all leases are over
+    patient.client.set("bb:awake", int(patient.client.get("bb:awake")) - 600_000)
+    for run_id in ("r1", "r2"):
+        patient.client.zadd("bb:due", {run_id: 0})
+        grow_late(patient, "p" if run_id == "r1" else "q")
+
+    assert patient.wake().steps == ()
+    assert patient.client.hlen("bb:missing") == 0
+    # one of them does, in time
+    assert patient.renew([("r1", claim.fence)], "p") == (set(), set())
+    patient.client.delete("bb:quiet")
+    patient.client.zadd("bb:due", {"r2": 0})
+
+    assert [step[0] for step in patient.wake().steps] == ["r2"]
+    assert patient.renew([("r2", other.fence)], "q") == ({"r2"}, set())
+
+
+def test_a_server_that_is_looked_at_all_the_time_gives_no_more_time(patient: RunStore) -> None:
+    held(patient)
+    patient.wake()
+    patient.client.zadd("bb:due", {"r1": 0})
+
+    assert [step[0] for step in patient.wake().steps] == ["r1"]
