@@ -33,6 +33,7 @@ class EverySample(Brain):
             {name: flow for one in every for name, flow in one.flows.items()},
             {id: standing for one in every for id, standing in one.standing.items()},
             tuple(fault for one in every for fault in one.faults),
+            {id: endpoint for one in every for id, endpoint in one.endpoints.items()},
         )
 
 
