@@ -153,15 +153,19 @@ class Leases:
                 self._held[run_id] = (fence, now_held[1], at)
 
     def _listen(self) -> None:
+        heard = True
         while not self._closing.is_set():
             try:
                 with subscribed(self._store.client, "bb:stop", f"bb:here:{self._process}") as channel:
                     while not self._closing.is_set():
                         self._hear(channel.get_message(timeout=1.0))
+                        heard = True
             except redis.RedisError as exc:
                 # nothing is lost meanwhile: each renewal and each write says who is to stop
-                if not self._closing.is_set():
+                if heard and not self._closing.is_set():
                     logger.warning("the stop listener lost its connection: %s", exc)
+                # once is enough to say it
+                heard = False
                 self._closing.wait(0.1)
 
     def _hear(self, message: dict[str, Any] | None) -> None:

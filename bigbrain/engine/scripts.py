@@ -51,6 +51,15 @@ local function take_back(id, kept, seq)
   log(id, seq, mark)
   tell(id, seq, mark)
 end
+local function forgotten(id, seq, known, now)
+  -- the server no longer has what it had said it kept: it was killed while its disk was busy.  Whoever goes on from
+  -- there would leave a hole: the step is lost, and done again by whoever takes up what is due
+  if tonumber(seq) <= tonumber(known) + 1 then return false end
+  redis.call('HINCRBY', key(id, ''), 'fence', 1)
+  take_back(id, redis.call('HGET', key(id, ''), 'kept'), seq)
+  redis.call('ZADD', 'bb:due', now, id)
+  return true
+end
 local function close(id, status, now, ttl)
   redis.call('HSET', key(id, ''), 'status', status, 'owner', '', 'ended', now)
   redis.call('ZREM', 'bb:due', id)
@@ -152,11 +161,11 @@ APPEND = (
     + """
 -- ARGV: id fence seq line ...  A line sent twice is stored once; one from a lost owner not at all.
 -- One message a follower for the whole batch, its lines joined by newlines (a line of JSON holds none).
-local out, order, mail = {}, {}, {}
+local out, order, mail, now = {}, {}, {}, clock()
 for i = 1, #ARGV, 4 do
   local id, seq = ARGV[i], ARGV[i + 2]
   local r = redis.call('HMGET', key(id, ''), 'fence', 'owner', 'seq', 'stop')
-  if r[1] ~= ARGV[i + 1] or r[2] == '' then out[#out + 1] = '-' .. id
+  if r[1] ~= ARGV[i + 1] or r[2] == '' or forgotten(id, seq, r[3], now) then out[#out + 1] = '-' .. id
   else
     if r[4] then out[#out + 1] = '!' .. id end
     if tonumber(r[3]) < tonumber(seq) then
@@ -187,7 +196,7 @@ local r = redis.call('HMGET', key(id, ''), 'fence', 'cursor', 'owner', 'seq')
 if r[1] ~= ARGV[2] then return 0 end
 -- nobody has claimed since, yet the cursor moved: this very commit was made before and its answer got lost
 if r[2] ~= ARGV[3] and r[3] == '' then return 1 end
-if r[2] ~= ARGV[3] or r[3] == '' then return 0 end
+if r[2] ~= ARGV[3] or r[3] == '' or forgotten(id, ARGV[13], r[4], now) then return 0 end
 for i = 15, #ARGV do redis.call('RPUSH', key(id, ':messages'), ARGV[i]) end
 redis.call('RPUSH', key(id, ':steps'), '{"ended":' .. now .. ARGV[9])
 redis.call('HDEL', key(id, ''), 'spread', 'awaited', 'ready', 'mailed')
@@ -339,9 +348,12 @@ FOLLOW = (
     + """
 -- ARGV: id, follower, last seq.  Joining and reading the log are one: whatever comes later is told.
 local id = ARGV[1]
-local status = redis.call('HGET', key(id, ''), 'status')
+local status, seq = unpack(redis.call('HMGET', key(id, ''), 'status', 'seq'))
 if not status then return false end
-if status == 'queued' or status == 'running' then
+-- the follower has what the server has forgotten: nothing of that counts any more
+local going = status == 'queued' or status == 'running'
+if going and tonumber(ARGV[3]) > tonumber(seq) then return {status, ARGV[3], '{"kept":0}'} end
+if going then
   redis.call('SADD', key(id, ':followers'), ARGV[2])
   local left = redis.call('PTTL', key(id, ''))
   if left > 0 then redis.call('PEXPIRE', key(id, ':followers'), left) end

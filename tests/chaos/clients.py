@@ -1,7 +1,7 @@
 """Clients that stream without a pause, and what they saw.
 
-A client sends a request again under the same id when its connection breaks, as a careful one does, and
-once a run that is not durable tells that it was interrupted. A durable one must never say so.
+A client sends a request again under the same id when its connection breaks, as a careful one does, and when its stream
+ends with an error that may be tried again. Each text must be right in the end.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EXPECTED = {
 DURABLE = ("lasting", "counting")
 """Those whose clients must not notice anything but a pause."""
 
-WEB_ENDED = ("server_ending",)
-"""Errors that tell of the web process alone: its run goes on."""
+MAY_END = ("server_ending", "run_interrupted")
+"""Errors with which the stream of a durable run may end while the run goes on: the same request has its answer, whole."""
 
 PAUSE = 1.0
 """Seconds without a word after which a client's stream counts as held up; the model says 20 words a second."""
@@ -46,6 +46,8 @@ class Seen:
     """Seconds for which the open stream of a durable run was held up."""
     again: Counter[str] = field(default_factory=Counter)
     """How often a request was sent again, by what had ended the one before."""
+    interrupted: int = 0
+    """Streams of durable runs that ended with `run_interrupted`: a killed Redis had forgotten what they had told."""
     heard: int = 0
     """Frames that came, of all answers together."""
 
@@ -86,7 +88,8 @@ class Client:
                     if text.strip() != EXPECTED[model]:
                         self._seen.wrong.append(f"{run_id} {model}: {text!r}")
                     return
-                if model in DURABLE and last not in WEB_ENDED and not last.isdigit():
+                self._seen.interrupted += model in DURABLE and last == "run_interrupted"
+                if model in DURABLE and last not in MAY_END and not last.isdigit():
                     self._seen.wrong.append(f"{run_id} {model}: {last} after {text!r}")
                     return
             self._seen.again[last] += 1

@@ -46,6 +46,7 @@ class Report:
                 f"answers {dict(seen.answers)}, {len(seen.wrong)} wrong, {seen.again.total()} sent again {dict(seen.again)}",
                 f"steps lost and begun elsewhere: {_spread(lost)}; {self.unstruck} lost without a blow",
                 *(f"  {kind}: {_spread(seconds)}" for kind, seconds in sorted(self.recoveries.items())),
+                f"streams of durable runs that ended with `run_interrupted`: {seen.interrupted}",
                 f"durable streams held up, with the way back to where the client was: {_spread(seen.pauses)}",
             )
         )

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from bigbrain.engine.marks import is_mark
 from bigbrain.engine.records import END, Claim, NewRun, Outcome, Terms
 from bigbrain.engine.store import RunStore
 from bigbrain.events import Closed, Delta, Failed, Finished, Opened, Started, read_events, write_events
@@ -344,3 +345,49 @@ def test_the_load_is_what_is_open_due_and_waiting(store: RunStore) -> None:
 
     assert store.load(("io", "cpu")) == (3, 1, (2, 0))
     assert store.load() == (3, 1, ())
+
+
+def forget(store: RunStore, after: int, run_id: str = "r1") -> None:
+    """Lets the server forget entries of a log, as one does that was killed before it had written them to its disk."""
+    for entry, _ in store.client.xrange(f"bb:run:{run_id}:log", f"{after + 1}-0"):
+        store.client.xdel(f"bb:run:{run_id}:log", entry)
+    store.client.hset(f"bb:run:{run_id}", "seq", after)
+
+
+def test_a_step_whose_server_forgot_what_it_told_is_done_again_and_leaves_no_hole(store: RunStore) -> None:
+    store.start(new_run(durable=True))
+    claim = claimed(store)
+    for seq in (2, 3, 4):
+        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    forget(store, after=2)
+
+    assert store.append([("r1", claim.fence, 5, b'[["d",0,"5"]]')]) == ({"r1"}, set())
+    # nothing more is taken from whoever went on as if nothing had happened
+    assert store.append([("r1", claim.fence, 6, b'[["d",0,"6"]]')]) == ({"r1"}, set())
+    assert not store.commit(claim, Outcome(next="1", state=b"{}"), 7)
+    assert [step[:3] for step in store.wake().steps] == [("r1", "main", "0")]
+    entries = (store.follow("r1", "web", 1) or ("", []))[1]
+    assert [(seq, is_mark(line)) for seq, line in entries] == [(5, True)]
+
+
+def test_a_commit_to_a_server_that_forgot_what_was_told_does_not_count(store: RunStore) -> None:
+    store.start(new_run(durable=True))
+    claim = claimed(store)
+    for seq in (2, 3):
+        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    forget(store, after=2)
+
+    assert not store.commit(claim, Outcome(next="1", state=b"{}"), 4)
+    assert [step[:3] for step in store.wake().steps] == [("r1", "main", "0")]
+
+
+def test_a_follower_that_has_what_the_server_forgot_hears_so(store: RunStore) -> None:
+    store.start(new_run(durable=True))
+    claim = claimed(store)
+    for seq in (2, 3):
+        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    forget(store, after=2)
+
+    status, [(seq, line)] = store.follow("r1", "web", 3) or ("", [])
+    assert (status, seq, is_mark(line)) == ("running", 3, True)
+    assert [seq for seq, _ in (store.follow("r1", "web", 1) or ("", []))[1]] == [2]
