@@ -17,8 +17,22 @@ FAST = [
     ["mypy"],
     ["pytest", "-q", "-m", "not slow", "-n", "auto"],
 ]
-# Most of a slow test is waiting, so two files at once take little more than half the time.
-SLOW = [["pytest", "-q", "-m", "slow", "-n", "2", "--dist", "loadfile"]]
+ALONE = [
+    "tests/chaos",
+    "tests/cli/test_up.py",
+    "tests/orchestrator/claude_code",
+    "tests/stack/test_rolling.py",
+    "tests/stack/test_up.py",
+    "tests/test_supervisor.py",
+    "tests/triggers",
+    "tests/workers",
+]
+"""Tests that stop, kill and wait for processes want the machine for themselves; most others only wait."""
+
+SLOW = [
+    ["pytest", "-q", "-m", "slow", "-n", "2", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
+    ["pytest", "-q", "-m", "slow", *ALONE],
+]
 
 
 def main(arguments: list[str]) -> int:

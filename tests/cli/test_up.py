@@ -169,7 +169,7 @@ def test_a_killed_up_leaves_its_redis_which_the_next_one_takes_over_and_ends(pro
 
 def test_a_brain_with_faults_is_not_started(project: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bigbrain", "up", "brain:empty"],
+        [sys.executable, "-m", "bigbrain", "up", "brain:empty", "--port", "0"],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

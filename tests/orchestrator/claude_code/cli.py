@@ -112,4 +112,4 @@ def alive(pid: int) -> bool:
 
 def gone(pid: int) -> bool:
     """Whether a process that was killed is dead; between its last open file and its death there is a moment."""
-    return until(lambda: not alive(pid), 5.0)
+    return until(lambda: not alive(pid), 20.0)
