@@ -20,12 +20,10 @@ FAST = [
 ALONE = [
     "tests/chaos",
     "tests/cli/test_up.py",
-    "tests/orchestrator/claude_code",
     "tests/stack/test_rolling.py",
     "tests/stack/test_up.py",
     "tests/test_supervisor.py",
     "tests/triggers",
-    "tests/workers",
 ]
 """Tests that stop, kill and wait for processes want the machine for themselves; most others only wait."""
 
