@@ -7,8 +7,10 @@ and under that of one that failed or was stopped it has it go on from its last s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import uuid4
 
@@ -23,13 +25,15 @@ from bigbrain.engine.records import TRIGGERED, NewRun
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.schedules import Start
 from bigbrain.errands import ERRAND
-from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, by_code
+from bigbrain.errors import BrainChanged, Busy, Conflict, RunExpired, RunInterrupted, by_code
 from bigbrain.events import Started
 from bigbrain.identity import fingerprint
 from bigbrain.initiative import start_fired
 from bigbrain.messages import Request
 from bigbrain.program import Program
 from bigbrain.triggers.seeds import seed_again
+
+logger = logging.getLogger(__name__)
 
 How: TypeAlias = Literal["started", "joined", "resumed", "replayed", "past"]
 """What a request did: started a run, joined one under way, had a failed one go on, got a complete answer again.
@@ -128,6 +132,8 @@ class Reception:
             how, first = self.begin(run, self.hub.channel, again=again)
             if how != "started":
                 follower.post("again")
+            if how in ("started", "joined", "resumed"):
+                follower.revive = partial(self._begin_again, run)
             yield Begun(first, follower, how)
 
     def begin(self, run: NewRun, channel: str = "", *, again: bool = False) -> tuple[How, Started]:
@@ -168,6 +174,16 @@ class Reception:
         start = Start(TRIGGERED + trigger, msgspec.json.encode(request), scope, int(due * 1000))
         start_fired(self.program, self.runs, self.program.begin(run_id, start), start.due)
         return run_id
+
+    def _begin_again(self, run: NewRun) -> None:
+        """Starts a run that the server has forgotten, since it was killed before it had written it to its disk.
+
+        Raises `RunInterrupted` for one whose first step must not be done twice.
+        """
+        if not run.terms.durable:
+            raise RunInterrupted
+        logger.warning("run %s: the server has forgotten it; it begins again", run.id)
+        self.runs.start(run, self.hub.channel)
 
     def _join(self, run: NewRun, *, again: bool) -> tuple[How, Started] | None:
         """What is done about a run that is there already; None when it is gone, or is to be looked at once more."""

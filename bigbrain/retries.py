@@ -4,7 +4,7 @@ No client sends an idempotency key, and many send a request again when its conne
 to 30 times for one turn. What tells a retry is different for each, and so is how much it can be trusted:
 
 sure     An SDK made by Stainless counts its tries (`x-stainless-retry-count`) and repeats the body as it was. The same
-         body within minutes is the same run, whatever has become of that.
+         body is the same run, whatever has become of that, until minutes after its end.
 likely   Claude Code names its session, Codex its turn, and both change the body a little. Their request is a retry of
          the one before only if that one was lost: its client left without its answer, or was told of a failure.
 guess    Others repeat the body and say nothing. People who ask for another answer do the same, so only a
@@ -15,6 +15,8 @@ Everything else is a new request. Keys of two clients never meet.
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -26,24 +28,32 @@ import redis
 from bigbrain.identity import fingerprint
 from bigbrain.messages import JSON, Request
 
+logger = logging.getLogger(__name__)
+
 Trust: TypeAlias = Literal["sure", "likely", "guess"]
 
-REMEMBERED = 300
-"""Seconds for which a request is known again."""
+REMEMBERED = 3600
+"""Seconds for which a request is known again: clients wait for one answer for ten minutes and more."""
+LATELY = 300
+"""Seconds after the end of a run in which it is still asked for again."""
 LOST_FOR = 60
 """Seconds for which a run that lost its client waits to be joined: clients wait up to 40 between two tries."""
 
 COUNT = "x-stainless-retry-count"
+PATIENCE = ("x-stainless-timeout", "x-stainless-read-timeout")
+"""How long an SDK waits: for the whole answer or its head, or for the next byte."""
 SESSION = "x-claude-code-session-id"
 
 EARLIER = """
--- ARGV: key of the mark, id of a new run, how far the mark is to be trusted, seconds.  The run to join, else the new one is known.
+-- ARGV: key of the mark, id of a new run, how far the mark is to be trusted, seconds it is known, seconds after a run's end.
+-- The run to join, else the new one is known.
 local earlier = redis.call('GET', ARGV[1])
 if earlier then
-  local r = redis.call('HMGET', 'bb:run:' .. earlier, 'status', 'stop')
+  local r = redis.call('HMGET', 'bb:run:' .. earlier, 'status', 'stop', 'ended')
+  local long_over = r[3] and redis.call('TIME')[1] - r[3] / 1000 > tonumber(ARGV[5])
   local lost = redis.call('EXISTS', 'bb:lost:' .. earlier) == 1
   local under_way = (r[1] == 'queued' or r[1] == 'running') and not r[2]
-  if r[1] and (ARGV[3] == 'sure' or (lost and (ARGV[3] == 'likely' or under_way))) then
+  if r[1] and not long_over and (ARGV[3] == 'sure' or (lost and (ARGV[3] == 'likely' or under_way))) then
     redis.call('EXPIRE', ARGV[1], ARGV[4])
     return earlier
   end
@@ -84,8 +94,21 @@ def _digest(*values: JSON) -> str:
     return sha256(msgspec.json.encode(values, order="deterministic")).hexdigest()
 
 
+def patience_of(header: Callable[[str], str]) -> float:
+    """After how many seconds the client of a request gives up and sends it again, as its SDK says; infinite when that says nothing."""
+    return min(_seconds(header(name)) for name in PATIENCE)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return math.inf
+    return seconds if seconds > 0 else math.inf
+
+
 class Retries:
-    """The requests of the last minutes, in Redis. Methods raise `redis.RedisError`."""
+    """The requests of the last hour, in Redis."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
@@ -94,12 +117,15 @@ class Retries:
     def earlier(self, mark: Mark, scope: str, run_id: str) -> str | None:
         """The run that this request asks for once more; None for a new one, which is known under `run_id` from now on.
 
-        Ids are those on record.
+        Ids are those on record. Raises `redis.RedisError`.
         """
         key = f"bb:asked:{scope}:{mark.digest[:32]}"
-        found: bytes | None = self._earlier(args=[key, run_id, mark.trust, REMEMBERED])
+        found: bytes | None = self._earlier(args=[key, run_id, mark.trust, REMEMBERED, LATELY])
         return found.decode() if found else None
 
     def lost(self, run_id: str) -> None:
-        """Notes that a run's client has not got its answer."""
-        self._client.set(f"bb:lost:{run_id}", b"1", ex=LOST_FOR)
+        """Notes that a run's client has not got its answer; not while the server is away, which is no reason to break an answer."""
+        try:
+            self._client.set(f"bb:lost:{run_id}", b"1", ex=LOST_FOR)
+        except redis.RedisError as exc:
+            logger.warning("that the client of run %s was lost could not be noted: %s", run_id, exc)

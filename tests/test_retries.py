@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from bigbrain.messages import Message, Request, Text, ToolCall, ToolResult, user
-from bigbrain.retries import COUNT, SESSION, Mark, Retries, Trust, mark_of
+from bigbrain.retries import COUNT, SESSION, Mark, Retries, Trust, mark_of, patience_of
 
 ASKED = Request("b", (user("hi"),))
 TURN = replace(ASKED, extra={"openai": {"client_metadata": {"turn_id": "t1", "thread_id": "x"}}})
@@ -94,7 +95,33 @@ def test_a_run_that_is_being_stopped_is_no_guess() -> None:
     assert retries.earlier(mark, "a", "a:2") is None
 
 
-def test_a_request_is_forgotten_after_minutes_and_two_scopes_never_meet() -> None:
+@pytest.mark.parametrize(("seconds", "joins"), [(290, True), (310, False)])
+def test_a_run_is_asked_for_again_until_minutes_after_its_end(seconds: int, joins: bool) -> None:
+    client = fakeredis.FakeRedis()
+    retries, mark = Retries(client), Mark("d" * 64, "sure")
+    retries.earlier(mark, "a", "a:1")
+    ended = (client.time()[0] - seconds) * 1000
+    client.hset("bb:run:a:1", mapping={"status": "done", "ended": ended})
+
+    assert (retries.earlier(mark, "a", "a:2") == "a:1") is joins
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-stainless-timeout": "600"}, 600.0),
+        ({"x-stainless-timeout": "600", "x-stainless-read-timeout": "20.5"}, 20.5),
+        ({}, math.inf),
+        ({"x-stainless-timeout": "0"}, math.inf),
+        ({"x-stainless-timeout": "NOT_GIVEN"}, math.inf),
+        ({"x-stainless-timeout": "nan"}, math.inf),
+    ],
+)
+def test_an_sdk_says_how_long_it_waits(headers: dict[str, str], seconds: float) -> None:
+    assert patience_of(of(headers)) == seconds
+
+
+def test_a_request_is_forgotten_after_an_hour_and_two_scopes_never_meet() -> None:
     client = fakeredis.FakeRedis()
     retries, mark = Retries(client), Mark("d" * 64, "sure")
     client.hset("bb:run:a:1", "status", "running")
@@ -103,7 +130,7 @@ def test_a_request_is_forgotten_after_minutes_and_two_scopes_never_meet() -> Non
     assert retries.earlier(mark, "b", "b:2") is None
     assert retries.earlier(mark, "a", "a:3") == "a:1"
     assert retries.earlier(mark, "a", "a:4") == "a:1"
-    assert all(0 < client.ttl(key) <= 300 for key in client.scan_iter("bb:asked:*"))
+    assert all(0 < client.ttl(key) <= 3600 for key in client.scan_iter("bb:asked:*"))
 
 
 def test_a_run_that_is_gone_is_not_asked_for_again() -> None:

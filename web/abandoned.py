@@ -18,7 +18,7 @@ GRACE = 0.5
 what nobody reads."""
 
 RETURN = 5.0
-"""The same for a run that its client named: a client whose connection broke can come back to it."""
+"""The same for a run to which its client comes back: it has named it, or it has waited as long as its SDK does and asks again."""
 
 
 class Abandoned:

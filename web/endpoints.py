@@ -25,7 +25,7 @@ from bigbrain.identity import Identity
 from bigbrain.messages import JSON, Request
 from bigbrain.metrics import Meters
 from bigbrain.reception import Keeping, Reception
-from bigbrain.retries import Retries, mark_of
+from bigbrain.retries import Retries, mark_of, patience_of
 from bigbrain.settings import Limits
 from bigbrain.trace import Tracer, Trail
 from web.arrivals import accepted, adopt, identity, named, overhead_ms
@@ -114,6 +114,7 @@ class Endpoints:
     def _visit(self, protocol: Protocol, asked: Request, exchange: Exchange) -> Iterator[tuple[Started, Relay]]:
         """The answer to the request, followed while the block runs: of a run of its own, or of one that it asks for again."""
         client, now = Client(), self._now()
+        patience = 0.0 if named() else patience_of(lambda name: request.headers.get(name, ""))
         who, again = self._identity(asked)
         keeping = self._keeping(protocol, asked)
 
@@ -124,7 +125,7 @@ class Endpoints:
 
         try:
             with (
-                self.visits.open(who.key, client, returns=named()),
+                self.visits.open(who.key, client, patience=patience),
                 self._reception.receive(asked, who.key, now, scope=who.scope, again=again, keeping=keeping) as begun,
             ):
                 if begun.how == "started":

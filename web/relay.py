@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec.structs import replace
 
 from bigbrain.engine.channels import Entry, Follower, events_of
-from bigbrain.errors import BrainError, RunExpired
+from bigbrain.errors import BrainError, RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, fold
 from bigbrain.messages import Request, Response, Usage
 from bigbrain.wire import Dialect
@@ -125,7 +125,7 @@ class Relay:
         try:
             entries = self._follower.read_entries(self._silence)
             self.over = self._follower.over
-        except RunExpired as exc:
+        except (RunExpired, RunInterrupted) as exc:
             entries = [(self._follower.seq, [Failed.of(exc)])]
             self.over = True
         return entries

@@ -97,7 +97,7 @@ class _Desk:
         """The stream of a response behind the frame of number `after`."""
         client = Client()
         with ExitStack() as stack:
-            stack.enter_context(self._visits.open(found.key, client, returns=True))
+            stack.enter_context(self._visits.open(found.key, client))
             follower = stack.enter_context(self._reception.hub.follow(found.key, seq=1))
             follower.post("again")
             frames = Frames(openai_responses, found.asked, skip=after + 1)

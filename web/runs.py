@@ -61,7 +61,7 @@ def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
             return Response(b"", headers=STREAM_HEADERS)
         client = Client()
         with ExitStack() as stack:
-            stack.enter_context(visits.open(record.id, client, returns=True))
+            stack.enter_context(visits.open(record.id, client))
             follower = stack.enter_context(reception.hub.follow(record.id, after))
             follower.post("again")
             tail = Tail(Relay(follower, client, heartbeat))

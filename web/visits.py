@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,10 @@ from bigbrain.errors import Busy
 from web.abandoned import GRACE, RETURN, Abandoned
 from web.connections import connection_of
 from web.departures import Client, Departures
+
+
+EARLY = 1.0
+"""Seconds by which a client may give up sooner than it says, because its clock began to run before ours."""
 
 
 class Visits:
@@ -27,19 +32,22 @@ class Visits:
         self._returning = Abandoned(store, grace=RETURN)
 
     @contextmanager
-    def open(self, run_id: str, client: Client, *, returns: bool) -> Iterator[None]:
+    def open(self, run_id: str, client: Client, *, patience: float = 0.0) -> Iterator[None]:
         """Watches the current request's client while the block runs; if it leaves meanwhile, its run is abandoned.
 
         Only a departure that was noticed abandons a run: a block that ends for another reason, such as
         the end of this process, leaves it alone. An abandoned run goes on while another client follows it.
 
-        run_id: as on record. returns: whether the client knows the run's id, and gets time to come back. Raises `Busy` when there is no place.
+        run_id: as on record. patience: seconds after which a client that leaves is to come back, and gets time to; 0 for one that
+        knows the run's id. Raises `Busy` when there is no place.
         """
+        begun = time.monotonic()
         try:
             with self.watch(client):
                 yield
         finally:
             if client.left:
+                returns = time.monotonic() - begun > patience - EARLY
                 (self._returning if returns else self._abandoned).add(run_id)
 
     @contextmanager

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Literal, TypeAlias
@@ -27,6 +27,7 @@ from uuid import uuid4
 import redis
 
 from bigbrain.engine.marks import is_mark, kept_before
+from bigbrain.engine.records import LogId
 from bigbrain.engine.store import RunStore, subscribed
 from bigbrain.errors import BrainError, RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, read_events
@@ -42,7 +43,7 @@ BEGINNING = 1
 Entry: TypeAlias = tuple[int, list[Event]]
 """An entry of a run's log: its number and its events."""
 
-_Mail: TypeAlias = tuple[int, bytes] | Literal["again", "nudge"] | BrainError
+_Mail: TypeAlias = tuple[LogId, bytes] | Literal["again", "nudge"] | BrainError
 
 
 class Follower:
@@ -50,8 +51,7 @@ class Follower:
 
     def __init__(self, hub: Hub, run_id: str, seq: int) -> None:
         self.run_id = run_id
-        self.seq = seq
-        """The last entry that was read: what a client needs to go on from here elsewhere."""
+        self._last = LogId(seq)
         self._hub = hub
         self._mail: SimpleQueue[_Mail] = SimpleQueue()
         self._heard = time.monotonic()
@@ -60,6 +60,16 @@ class Follower:
         """Whether the reader has given nothing on yet, so that the answer may begin anew."""
         self.anew = False
         """Whether it did: what was read before no longer counts. For the reader to unset."""
+        self._sure = True
+        """Whether the log is known to hold what was read; not so while a server that came back could not be asked."""
+        self._known = time.monotonic()
+        self.revive: Callable[[], None] | None = None
+        """Starts the run anew, or raises why not, when a server that was killed has forgotten it altogether."""
+
+    @property
+    def seq(self) -> int:
+        """The last entry that was read: what a client needs to go on from here elsewhere."""
+        return self._last.seq
 
     def post(self, mail: _Mail) -> None:
         """Hands over news, from any thread."""
@@ -72,7 +82,7 @@ class Follower:
     def read(self, timeout: float) -> list[Event]:
         """The events that came next, in order; none when none came within `timeout` seconds or on a nudge.
 
-        Raises `RunExpired` when the run's log is gone.
+        Raises `RunExpired` when the run's log is gone, or what `revive` raises then.
         """
         return events_of(self.read_entries(timeout))
 
@@ -94,22 +104,22 @@ class Follower:
             if entries := self._take(mail):
                 return entries
 
-    def _take(self, mail: tuple[int, bytes] | Literal["again"] | BrainError) -> list[Entry]:
+    def _take(self, mail: tuple[LogId, bytes] | Literal["again"] | BrainError) -> list[Entry]:
         if isinstance(mail, BrainError):
             self._over = True
             return [(self.seq, [Failed.of(mail)])]
         if mail == "again":
             return self._catch_up()
-        seq, line = mail
-        if seq <= self.seq:
+        told, line = mail
+        if told.seq <= self.seq and self._sure:
             return []
-        if seq > self.seq + 1:
+        if told.seq != self.seq + 1 or not self._sure:
             return self._catch_up()
-        self._heard = time.monotonic()
+        self._heard = self._known = time.monotonic()
         if is_mark(line):
-            return self._taken_back(seq, line)
-        self.seq = seq
-        return [(seq, self._read(line))]
+            return self._taken_back(told, line)
+        self._last = told
+        return [(told.seq, self._read(line))]
 
     def catch_up(self) -> list[Event]:
         """What the log holds after the last entry that was read; none while the server is away."""
@@ -118,37 +128,48 @@ class Follower:
     def _catch_up(self) -> list[Entry]:
         self._heard = time.monotonic()
         try:
-            found = self._hub.store.follow(self.run_id, self._hub.channel, self.seq)
+            status, lines = self._look()
         except (redis.ConnectionError, redis.TimeoutError) as exc:
             logger.warning("the log of run %s cannot be read: %s", self.run_id, exc)
+            self._sure = False
             return []
-        if found is None:
-            raise RunExpired
-        status, lines = found
+        self._sure = True
         entries: list[Entry] = []
-        for seq, line in lines:
+        for told, line in lines:
             if is_mark(line):
-                entries += self._taken_back(seq, line)
+                entries += self._taken_back(told, line)
                 if self._over or self.anew:
                     return entries
                 continue
-            self.seq = seq
-            entries.append((seq, self._read(line)))
+            self._last = told
+            entries.append((told.seq, self._read(line)))
         # a reader that had the end already, and says so in its `seq`, will not get another one
         self._over = self._over or status not in ("queued", "running")
         return entries
 
-    def _taken_back(self, seq: int, mark: bytes) -> list[Entry]:
+    def _look(self) -> tuple[str, list[tuple[LogId, bytes]]]:
+        """The run's status and its log after the last entry that was read; a run that was forgotten is there again."""
+        found = self._hub.store.follow(self.run_id, self._hub.channel, self._last)
+        if found is None and self.revive is not None and time.monotonic() - self._known < self._hub.store.kept:
+            # it cannot have been over for that long: the server was killed before the run was written to its disk
+            self.revive()
+            found = self._hub.store.follow(self.run_id, self._hub.channel, self._last)
+        if found is None:
+            raise RunExpired
+        self._known = time.monotonic()
+        return found
+
+    def _taken_back(self, told: LogId, mark: bytes) -> list[Entry]:
         """What it means for this reader that entries before a mark are gone."""
         kept = kept_before(mark)
         if self.seq <= kept:
-            self.seq = seq
+            self._last = told
             return []
         if self.whole:
-            self.seq, self.anew = BEGINNING, True
+            self._last, self.anew = LogId(BEGINNING), True
             self.post("again")
             return []
-        self.seq, self._over = seq, True
+        self._last, self._over = told, True
         # whoever goes on from here elsewhere goes on from what still counts
         return [(kept, [Failed.of(RunInterrupted())])]
 
@@ -242,9 +263,9 @@ class Hub:
                 self._post_all("again")
             return
         for told in data.split(b"\n"):
-            run_id, seq, line = told.split(b" ", 2)
+            run_id, entry, line = told.split(b" ", 2)
             for follower in tuple(self._followers.get(run_id.decode(), ())):
-                follower.post((int(seq), line))
+                follower.post((LogId.read(entry), line))
 
     def _post_all(self, mail: _Mail) -> None:
         with self._lock:

@@ -27,7 +27,7 @@ JOIN = """
 -- ARGV: id, fingerprint.  How a run stands for a client that asks the same again; a complete answer counts as replayed.
 local record, log = 'bb:run:' .. ARGV[1], 'bb:run:' .. ARGV[1] .. ':log'
 local r = redis.call('HMGET', record, 'status', 'answered', 'fingerprint', 'stop', 'error', 'ended')
-local first = redis.call('XRANGE', log, '1-0', '1-0')[1]
+local first = redis.call('XRANGE', log, '1', '1')[1]
 if not r[1] or not first then return false end
 local complete = r[1] == 'done' or r[2] == '1'
 if complete and r[3] == ARGV[2] then redis.call('HINCRBY', record, 'replayed', 1) end

@@ -23,6 +23,19 @@ TRIGGERED = "trigger:"
 """What the names of flows begin with that triggers start; no other flow is named so."""
 
 
+class LogId(NamedTuple):
+    """An entry of a run's log: its number, and by whom it was written: the fence of that claim, 0 when it is not known."""
+
+    seq: int
+    fence: int = 0
+
+    @classmethod
+    def read(cls, text: bytes) -> LogId:
+        """From the form that it has in Redis, `seq-fence`."""
+        seq, _, fence = text.partition(b"-")
+        return cls(int(seq), int(fence))
+
+
 class Terms(msgspec.Struct, frozen=True):
     """How a run survives: whether its first step may be run again, whether any may (such a run is not stopped
     because its client has gone), the seconds after which it is given up (0: never), and whether it waits for a

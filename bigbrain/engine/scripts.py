@@ -1,6 +1,6 @@
 """The Lua scripts that change a run: each is one atomic step of a run's life.
 
-A run is a hash `record`, a stream `log` (entry `seq-0`, field `e`, one line of
+A run is a hash `record`, a stream `log` (entry `seq-fence`, field `e`, one line of
 events), a list `messages` (append-only), a list `steps` (what was done) and a set
 `followers` (channels of the processes that relay it). The sorted set `due` holds
 each unfinished run under the moment (ms, by the server's clock) when somebody
@@ -9,8 +9,8 @@ one.
 
 Fields of the record: `status` queued | running | done | failed | cancelled;
 `cursor`, the path of the step that is next; `attempt`, counted up whenever that
-step is to be run anew; `fence`, counted up by each claim: whoever holds an older
-one writes nothing more; `owner` and `lease` of the claimed step; `lapses`, how
+step is to be run anew; `fence`, the moment of the last claim, or of the start (ms), made one more where it would not be new: whoever
+holds another one writes nothing more, even when the server was killed and has forgotten its claim; `owner` and `lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `kept`, the last entry of the log that is committed; `failures` of that step;
 `lives`, how long the run may last (ms), and `expires`, the moment from which on it is given up; `answered`, whether the client has its whole answer;
@@ -29,10 +29,11 @@ from __future__ import annotations
 HEAD = """
 local function key(id, part) return 'bb:run:' .. id .. part end
 local function clock() local t = redis.call('TIME'); return t[1] * 1000 + math.floor(t[2] / 1000) end
+local function told(id, seq, line) return id .. ' ' .. seq .. '-' .. redis.call('HGET', key(id, ''), 'fence') .. ' ' .. line end
 local function tell(id, seq, line)
   for _, channel in ipairs(redis.call('SMEMBERS', key(id, ':followers'))) do
     -- nobody listens there any more; whoever comes back says so by following again
-    if redis.call('PUBLISH', channel, id .. ' ' .. seq .. ' ' .. line) == 0 then
+    if redis.call('PUBLISH', channel, told(id, seq, line)) == 0 then
       redis.call('SREM', key(id, ':followers'), channel)
     end
   end
@@ -40,9 +41,10 @@ end
 local function here(process, now)
   if process and process ~= '' then redis.call('ZADD', 'bb:here', now, process); redis.call('PEXPIRE', 'bb:here', 86400000) end
 end
+local function new_fence(last, now) return math.max(tonumber(last) + 1, now) end
 local function expired(moment, now) return tonumber(moment or 0) > 0 and tonumber(moment) <= now end
 local function log(id, seq, line)
-  redis.call('XADD', key(id, ':log'), seq .. '-0', 'e', line)
+  redis.call('XADD', key(id, ':log'), seq .. '-' .. redis.call('HGET', key(id, ''), 'fence'), 'e', line)
   redis.call('HSET', key(id, ''), 'seq', seq)
 end
 local function take_back(id, kept, seq)
@@ -55,7 +57,7 @@ local function forgotten(id, seq, known, now)
   -- the server no longer has what it had said it kept: it was killed while its disk was busy.  Whoever goes on from
   -- there would leave a hole: the step is lost, and done again by whoever takes up what is due
   if tonumber(seq) <= tonumber(known) + 1 then return false end
-  redis.call('HINCRBY', key(id, ''), 'fence', 1)
+  redis.call('HSET', key(id, ''), 'fence', new_fence(redis.call('HGET', key(id, ''), 'fence'), now))
   take_back(id, redis.call('HGET', key(id, ''), 'kept'), seq)
   redis.call('ZADD', 'bb:due', now, id)
   return true
@@ -104,7 +106,7 @@ local id, now = ARGV[1], clock()
 local token = redis.call('HGET', key(id, ''), 'token')
 if token then return token == ARGV[2] and 1 or 0 end
 if redis.call('EXISTS', 'bb:done:' .. id) == 1 then return 0 end
-local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', 0, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now, 'kept', 1}
+local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', now, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now, 'kept', 1}
 for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
 redis.call('HSET', key(id, ''), unpack(fields))
 -- by this server's clock, as all moments: the sender's may be another
@@ -133,7 +135,7 @@ if expired(r[19], now) then return false end
 local fence, waited, claimed = tonumber(r[6]), r[14] or 0, r[20]
 if r[4] ~= ARGV[4] then
   if r[4] ~= '' and tonumber(r[5]) > now then return false end
-  fence, claimed = fence + 1, now
+  fence, claimed = new_fence(fence, now), now
   -- a step whose owner was lost is due again from the end of that one's lease on
   waited = now - (r[4] ~= '' and r[5] or r[13] or now)
 end
@@ -173,7 +175,7 @@ for i = 1, #ARGV, 4 do
       for _, channel in ipairs(redis.call('SMEMBERS', key(id, ':followers'))) do
         if not mail[channel] then mail[channel] = {}; order[#order + 1] = channel end
         local box = mail[channel]
-        box[#box + 1] = id .. ' ' .. seq .. ' ' .. ARGV[i + 3]
+        box[#box + 1] = told(id, seq, ARGV[i + 3])
       end
     end
   end
@@ -346,21 +348,30 @@ return 1
 FOLLOW = (
     HEAD
     + """
--- ARGV: id, follower, last seq.  Joining and reading the log are one: whatever comes later is told.
-local id = ARGV[1]
+-- ARGV: id, follower, last seq, fence of that entry or '0'.  Joining and reading the log are one: whatever comes later is told.
+local id, last = ARGV[1], ARGV[3]
 local status, seq = unpack(redis.call('HMGET', key(id, ''), 'status', 'seq'))
 if not status then return false end
--- the follower has what the server has forgotten: nothing of that counts any more
 local going = status == 'queued' or status == 'running'
-if going and tonumber(ARGV[3]) > tonumber(seq) then return {status, ARGV[3], '{"kept":0}'} end
+local found, behind = redis.call('XRANGE', key(id, ':log'), (last + 1) .. '-0', '+'), going and tonumber(last) > tonumber(seq)
+if ARGV[4] ~= '0' and #redis.call('XRANGE', key(id, ':log'), last .. '-' .. ARGV[4], last .. '-' .. ARGV[4]) == 0 then
+  behind = true
+  for _, entry in ipairs(found) do
+    local line = entry[2][2]
+    -- it was taken back, and whoever reads on hears so
+    if string.sub(line, 1, 1) == '{' and cjson.decode(line).kept < tonumber(last) then behind = false end
+  end
+end
+-- the follower has what the server has forgotten: nothing of that counts any more
+if behind then return {status, last .. '-0', '{"kept":0}'} end
 if going then
   redis.call('SADD', key(id, ':followers'), ARGV[2])
   local left = redis.call('PTTL', key(id, ''))
   if left > 0 then redis.call('PEXPIRE', key(id, ':followers'), left) end
 end
 local out = {status}
-for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (ARGV[3] + 1) .. '-0', '+')) do
-  out[#out + 1] = string.match(entry[1], '^%d+')
+for _, entry in ipairs(found) do
+  out[#out + 1] = entry[1]
   out[#out + 1] = entry[2][2]
 end
 return out

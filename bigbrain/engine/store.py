@@ -18,7 +18,7 @@ from redis.retry import Retry
 
 from bigbrain.engine import looking, scripts, waking
 from bigbrain.engine.marks import is_mark
-from bigbrain.engine.records import END, Claim, Load, MemberEnd, NewRun, Outcome, RunRecord, Woken
+from bigbrain.engine.records import END, Claim, Load, LogId, MemberEnd, NewRun, Outcome, RunRecord, Woken
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
 
@@ -321,12 +321,12 @@ class RunStore:
         ]
         return bool(self._stop(args=args))
 
-    def follow(self, run_id: str, follower: str, after: int) -> tuple[str, list[tuple[int, bytes]]] | None:
-        """Joins the followers of a run: its status and the log after entry `after`; None when it is gone."""
-        row = self._follow(args=[run_id, follower, after])
+    def follow(self, run_id: str, follower: str, last: LogId) -> tuple[str, list[tuple[LogId, bytes]]] | None:
+        """Joins the followers of a run: its status and the log after the entry `last`; None when it is gone."""
+        row = self._follow(args=[run_id, follower, *last])
         if not row:
             return None
-        return row[0].decode(), [(int(row[i]), row[i + 1]) for i in range(1, len(row), 2)]
+        return row[0].decode(), [(LogId.read(row[i]), row[i + 1]) for i in range(1, len(row), 2)]
 
     def unfollow(self, run_id: str, follower: str) -> None:
         """Leaves the followers of a run."""

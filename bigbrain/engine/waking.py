@@ -8,7 +8,7 @@ renewals and two looks, the time of a renewal apart, found nobody there. `bb:her
 moment (ms) of its last sign of life, `bb:missing` those that were not heard once.
 
 When nobody has looked for a while (`bb:awake`), the server was away: nobody could show that it lives. So nobody
-counts as lost until all have had the time to (`bb:quiet`).
+counts as lost until all have had the time to (`bb:quiet`), and what was lost over it (`bb:back`) does not count against a step.
 
 A message is lost when nobody claimed its step within a grace, unless it still waits in its
 queue: queues are lists, first in, first out, so one that was sent before the oldest that waits was taken.
@@ -110,7 +110,9 @@ redis.call('SET', 'bb:awake', now, 'PX', 600000)
 if now - last > LATE + 500 then
   quiet = now + LATE
   redis.call('SET', 'bb:quiet', quiet, 'PX', LATE)
+  redis.call('SET', 'bb:back', now, 'PX', 600000)
 end
+local back = tonumber(redis.call('GET', 'bb:back') or 0)
 local soon = now + 1000
 local function at(moment) if moment and tonumber(moment) < soon then soon = tonumber(moment) end end
 
@@ -150,7 +152,7 @@ for i = 14, #ARGV do
 end
 
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
-  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires', 'mailed', 'sent', 'stop')
+  local r = redis.call('HMGET', key(id, ''), 'owner', 'durable', 'lapses', 'cursor', 'attempt', 'flow', 'expires', 'mailed', 'sent', 'stop', 'claimed')
   local function send(attempt)
     redis.call('HSET', key(id, ''), 'mailed', now)
     redis.call('ZADD', 'bb:due', now + GRACE, id)
@@ -172,10 +174,14 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
   -- whoever was to stop it is gone with it
   elseif r[10] then lost_for_good('cancelled', ARGV[10], ARGV[11])
   elseif r[2] ~= '1' then lost_for_good('failed', ARGV[4], ARGV[5])
-  elseif r[3] + 1 >= tonumber(ARGV[3]) then lost_for_good('failed', ARGV[6], ARGV[7])
   else
-    lose(id, r[5], r[3] + 1, now)
-    send(r[5] + 1)
+    -- a step whose server was away meanwhile is no poison
+    local lapses = r[3] + (tonumber(r[11]) > back and 1 or 0)
+    if lapses >= tonumber(ARGV[3]) then lost_for_good('failed', ARGV[6], ARGV[7])
+    else
+      lose(id, r[5], lapses, now)
+      send(r[5] + 1)
+    end
   end
 end
 at(redis.call('ZRANGE', 'bb:due', 0, 0, 'WITHSCORES')[2])

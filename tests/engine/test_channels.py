@@ -15,7 +15,7 @@ from bigbrain.brain import Brain
 from bigbrain.chat import Chat
 from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.channels import SILENCE, Follower, Hub
-from bigbrain.engine.records import END, Claim, Outcome
+from bigbrain.engine.records import END, Claim, LogId, Outcome
 from bigbrain.engine.store import RunStore, connect
 from bigbrain.engine.writer import LogWriter
 from bigbrain.errors import RunExpired
@@ -143,7 +143,7 @@ def test_a_gap_is_filled_from_the_log_and_what_comes_twice_is_dropped(hub: Hub, 
         tell(store, claim, seq, text)
     with hub.follow("r1", seq=1) as follower:
         for seq in (2, 2, 4, 3, 4, 5, 5):
-            follower.post((seq, write_events([Delta(0, "abcd"[seq - 2])])))
+            follower.post((LogId(seq, claim.fence), write_events([Delta(0, "abcd"[seq - 2])])))
 
         assert texts(follower, 4) == ["a", "b", "c", "d"]
         assert follower.read(0.0) == []

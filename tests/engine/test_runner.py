@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bigbrain.engine.plan import Fork, Mark, Plan, Step
-from bigbrain.engine.records import END, Claim, Outcome
+from bigbrain.engine.records import END, Claim, LogId, Outcome
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import RunStore
@@ -43,8 +43,8 @@ def going_to(path: str, *events: Event, answered: bool = False) -> Act:
 
 def logged(store: RunStore, run_id: str = "r1") -> tuple[list[int], list[Event]]:
     """The numbers and the events of a run's log."""
-    _, entries = store.follow(run_id, "test", 0) or ("", [])
-    return [seq for seq, _ in entries], [event for _, line in entries for event in read_events(line)]
+    _, entries = store.follow(run_id, "test", LogId(0)) or ("", [])
+    return [entry.seq for entry, _ in entries], [event for _, line in entries for event in read_events(line)]
 
 
 def saying(words: list[str], path: str = END) -> Act:

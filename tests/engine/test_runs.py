@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from bigbrain.engine.plan import Fork, Plan, Step
-from bigbrain.engine.records import END, Outcome
+from bigbrain.engine.records import END, LogId, Outcome
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.store import LAPSES, RunStore
 from bigbrain.events import Failed, read_events
@@ -104,7 +104,7 @@ def test_a_poisoned_step_is_given_up_and_its_client_told(store: RunStore) -> Non
         some.wake()
 
     assert [attempt for _, attempt, _, _ in queue.sent] == [1, 2, 3]
-    status, entries = store.follow("r1", "web", 1) or ("", [])
+    status, entries = store.follow("r1", "web", LogId(1)) or ("", [])
     [event] = [event for _, line in entries for event in read_events(line)]
     assert status == "failed"
     assert isinstance(event, Failed)

@@ -260,6 +260,34 @@ def test_after_the_server_was_away_everybody_gets_the_time_to_show_that_it_lives
     assert patient.renew([("r2", other.fence)], "q") == ({"r2"}, set())
 
 
+def lose(store: RunStore, run_id: str = "r1") -> None:
+    """Has the lease of a run's step be over, and looks."""
+    store.client.delete("bb:quiet")
+    store.client.zadd("bb:due", {run_id: 0})
+    store.wake()
+
+
+def test_a_step_that_was_lost_because_the_server_was_away_is_no_poison(patient: RunStore) -> None:
+    held(patient)
+    for attempt in range(2, 7):
+        patient.wake()
+        patient.client.set("bb:awake", int(patient.client.get("bb:awake")) - 600_000)
+        patient.wake()
+        lose(patient)
+        assert patient.claim("r1", "0", attempt, "p:1") is not None
+    record = patient.record("r1")
+    assert record is not None
+    assert (record.status, record.lapses, record.attempt) == ("running", 0, 6)
+
+    # from now on it is the step
+    patient.client.set("bb:back", 0)
+    for attempt in range(7, 9):
+        lose(patient)
+        assert patient.claim("r1", "0", attempt, "p:1") is not None
+    lose(patient)
+    assert patient.record("r1").status == "failed"  # type: ignore[union-attr]
+
+
 def test_a_server_that_is_looked_at_all_the_time_gives_no_more_time(patient: RunStore) -> None:
     held(patient)
     patient.wake()

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bigbrain.embedded import EmbeddedRedis
+from bigbrain.engine.records import LogId
 from bigbrain.engine.store import RunStore, connect
 from bigbrain.engine.writer import PENDING, LogWriter, Tape, merged
 from bigbrain.errors import RunCancelled, RunError, RunInterrupted
@@ -50,8 +51,8 @@ def tape(writer: LogWriter, store: RunStore, run_id: str = "r1", *, attempt: int
 
 
 def logged(store: RunStore, run_id: str = "r1") -> tuple[list[int], list[Event]]:
-    _, entries = store.follow(run_id, "test", 1) or ("", [])
-    return [seq for seq, _ in entries], [event for _, line in entries for event in read_events(line)]
+    _, entries = store.follow(run_id, "test", LogId(1)) or ("", [])
+    return [entry.seq for entry, _ in entries], [event for _, line in entries for event in read_events(line)]
 
 
 def text(events: Iterable[Event]) -> str:

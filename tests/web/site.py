@@ -112,10 +112,12 @@ class Pausing:
     def __init__(self, first: str = "begun", error: BrainError | None = None) -> None:
         self.reached = threading.Event()
         self.may_go_on = threading.Event()
+        self.asked = 0
         self._first = first
         self._error = error
 
     def ask(self, request: Request, scope: Scope) -> Generator[Event]:
+        self.asked += 1
         yield Started("up", "up")
         if self._first:
             yield Opened(0, Text())

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from bigbrain.brain import Brain
+from bigbrain.errors import ServerEnding
 from bigbrain.flows import Flow
 from bigbrain.identity import Identity
 from bigbrain.models import FixedModel
@@ -109,9 +110,24 @@ def test_an_open_stream_survives_while_redis_is_away() -> None:
     assert rest.endswith(b"data: [DONE]\n\n")
 
 
+def test_a_stream_that_ends_with_an_error_while_redis_is_away_says_which() -> None:
+    model = Pausing()
+    with serving(Brain("b", Flow(model=model))) as site:
+        chunks = iter(site.client.post(CHAT, json=asking(stream=True)).response)
+        next(chunks)
+        site.server.connected = False
+        site.house.hub.dismiss(ServerEnding())
+        rest = b"".join(chunks)
+        site.server.connected = True
+        model.may_go_on.set()
+
+    assert b"server_ending" in rest
+
+
 def test_a_log_that_has_expired_ends_the_stream_with_an_error() -> None:
     model = Pausing()
     with serving(Brain("b", Flow(model=model))) as site:
+        site.house.store.kept = 0.0
         response = site.client.post(MESSAGES, json=asking(stream=True))
         chunks = iter(response.response)
         next(chunks)

@@ -19,6 +19,7 @@ from bigbrain.scope import Scope
 from bigbrain.settings import Settings
 from tests.web.site import BOTH, MESSAGES, RESPONSES, Pausing, Site, asking, listening, saying, serving
 from tests.web.sockets import send
+from web.abandoned import GRACE
 
 AGAIN = {"x-stainless-retry-count": "1"}
 SESSION = {"X-Claude-Code-Session-Id": "s1"}
@@ -97,6 +98,21 @@ def test_an_identical_request_right_after_a_disconnect_attaches_to_the_run(path:
 
         assert b"begun" in again.get_data()
         assert runs(site) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BOTH)
+@pytest.mark.parametrize(("headers", "asked"), [({"x-stainless-timeout": "1"}, 1), ({"x-stainless-timeout": "60"}, 2)])
+def test_an_sdk_whose_patience_is_over_is_waited_for(path: str, headers: dict[str, str], asked: int) -> None:
+    with left(path, **headers) as (site, model):
+        # longer than a run is left alone whose client has just gone
+        threading.Event().wait(2 * GRACE)
+        model.may_go_on.set()
+        again = site.client.post(path, json=asking(), headers=AGAIN)
+
+        assert b"begun" in again.data
+        assert runs(site) == 1
+        assert model.asked == asked
 
 
 def test_claude_codes_repeat_without_a_stream_attaches_to_the_run() -> None:
