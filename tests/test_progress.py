@@ -167,7 +167,10 @@ class Dies:
         if len(self.asked) == 2:
             assert self.client is not None
             # its lease is over, and it hears of nothing any more
-            RunStore(self.client.engine.store.client, lease=0.0).renew([("r", 1)])
+            runs = RunStore(self.client.engine.store.client, lease=0.0)
+            record = runs.record("r")
+            assert record is not None
+            runs.renew([("r", record.fence)])
             scope.wait(30)
         yield Closed(0)
         yield Finished("end", FIVE)

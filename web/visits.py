@@ -15,7 +15,6 @@ from web.abandoned import GRACE, RETURN, Abandoned
 from web.connections import connection_of
 from web.departures import Client, Departures
 
-
 EARLY = 1.0
 """Seconds by which a client may give up sooner than it says, because its clock began to run before ours."""
 

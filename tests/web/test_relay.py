@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bigbrain.engine.channels import Hub
-from bigbrain.engine.records import NewRun
+from bigbrain.engine.records import LogId, NewRun
 from bigbrain.engine.store import RunStore
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, write_events
 from bigbrain.messages import Request, Text
@@ -33,7 +33,7 @@ def test_events_that_come_together_are_one_chunk_and_the_run_is_left_before_the_
             [Closed(0), Finished("end")],
         ]
         for seq, events in enumerate(lines, 2):
-            follower.post((seq, write_events(events)))
+            follower.post((LogId(seq), write_events(events)))
         frames = Frames(openai_chat, Request(stream=True))
         stream = Stream(Relay(follower, Client()), frames, frames.write([STARTED]), leaving)
         chunks = [(next(stream), leaving.times) for _ in range(4)]
@@ -73,7 +73,7 @@ def test_a_client_that_left_before_it_was_served_is_not_waited_for(store: RunSto
 def test_a_line_that_cannot_be_written_ends_the_stream_with_an_error_frame(store: RunStore) -> None:
     hub, leaving = Hub(store), Leaving()
     with hub.follow("r", 1) as follower:
-        follower.post((2, write_events([Delta(0, "a part that was never opened")])))
+        follower.post((LogId(2), write_events([Delta(0, "a part that was never opened")])))
         frames = Frames(openai_chat, Request(stream=True))
         stream = Stream(Relay(follower, Client()), frames, frames.write([STARTED]), leaving)
         _, *rest = list(stream)
@@ -92,7 +92,7 @@ def test_a_follower_that_missed_something_gets_it_from_the_log(store: RunStore) 
     with hub.follow("r", 1) as follower:
         store.append([("r", claim.fence, 2, write_events([Opened(0, Text()), Delta(0, "a")]))])
         store.append([("r", claim.fence, 3, write_events([Delta(0, "b")]))])
-        follower.post((3, write_events([Delta(0, "b")])))
+        follower.post((LogId(3), write_events([Delta(0, "b")])))
         relay = Relay(follower, Client())
         events = relay.read()
     hub.close()
