@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 ALIVE = 10
 """Seconds after which a worker that says nothing counts as gone."""
+PRESENT = 1.0
+"""Seconds that a new process waits to be heard of before it takes its first step; usually it takes a few ms."""
 LAST_WORD = 2.0
 """Seconds that the end of a worker may take to be told."""
 
@@ -83,6 +85,8 @@ class Process:
                 self.tell()
                 program.listen(self.meters())
                 self._engine = Engine(Traced(program, program.tracers), runs, renewing=RunStore(hasty))
+                # a step that is claimed before that is missed only when its lease is over
+                self._engine.leases.wait_present(PRESENT)
             return self._engine
 
     def tell(self) -> Program:

@@ -26,6 +26,7 @@ from tests.engine.acting import until
 from tests.workers.processes import DidNotStart, Worker
 from workers import app
 from workers.chains import FINISH, STEP, CeleryQueue
+from workers.process import Process
 
 pytestmark = pytest.mark.slow
 
@@ -303,6 +304,20 @@ def test_a_step_that_outlasts_the_end_of_its_worker_goes_on_in_another_at_once(
 
     assert answer.text == "begun\n\ndone"
     assert [(step["attempt"], step["result"]) for step in steps] == [(1, "lost"), (2, "done")]
+
+
+def test_a_process_can_be_heard_before_its_first_step(
+    redis_server: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIG_BRAIN_APP", "samples.hello")
+    monkeypatch.setenv("BIG_BRAIN_REDIS_URL", redis_server.url)
+    process = Process()
+    try:
+        engine = process.engine()
+
+        assert engine.leases.wait_present(0)
+    finally:
+        process.close()
 
 
 def test_a_step_for_the_processor_runs_in_a_child_of_the_worker_for_those(office: Office, worker: Start) -> None:
