@@ -11,7 +11,8 @@ When nobody has looked for a while (`bb:awake`), the server was away: nobody cou
 counts as lost until all have had the time to (`bb:quiet`), and what was lost over it (`bb:back`) does not count against a step.
 
 A message is lost when nobody claimed its step within a grace, unless it still waits in its
-queue: queues are lists, first in, first out, so one that was sent before the oldest that waits was taken.
+queue: queues are lists, first in, first out, so one that was sent before the oldest that waits was taken. Steps that are
+run again stand before all others, because a client waits in mid answer; whichever of them is not there was taken.
 """
 
 from __future__ import annotations
@@ -137,18 +138,30 @@ if some then
   end
 end
 
--- when the oldest message was sent that waits in a queue; what was sent before it is not in any
-local waiting, oldest = 0, now
+-- when the oldest message was sent that waits in a queue; what was sent before it is not in any.  In front of it stand
+-- those of steps that are run again
+local waiting, oldest, first, more = 0, now, {}, false
 for i = 14, #ARGV do
   waiting = waiting + redis.call('LLEN', ARGV[i])
-  local tail = redis.call('LINDEX', ARGV[i], -1)
-  if tail then
-    local read, message = pcall(cjson.decode, tail)
-    local run = read and type(message) == 'table' and type(message.headers) == 'table' and message.headers.run
-    local sent = run and redis.call('HMGET', key(run, ''), 'mailed', 'sent')
-    -- a message that names no run tells nothing
-    oldest = math.min(oldest, sent and tonumber(sent[1] or sent[2]) or 0)
+  local front = redis.call('LRANGE', ARGV[i], -100, -1)
+  more = more or #front == 100
+  for n = #front, 1, -1 do
+    local read, message = pcall(cjson.decode, front[n])
+    local headers = read and type(message) == 'table' and type(message.headers) == 'table' and message.headers or {}
+    local run = type(headers.run) == 'string' and headers.run
+    if run and headers.again == true then first[run] = true
+    else
+      local sent = run and redis.call('HMGET', key(run, ''), 'mailed', 'sent')
+      -- a message that names no run tells nothing
+      oldest = math.min(oldest, sent and tonumber(sent[1] or sent[2]) or 0)
+      more = false
+      break
+    end
   end
+end
+local function taken(id, attempt, sent)
+  if tonumber(attempt) > 1 then return not first[id] and not more end
+  return tonumber(sent) + 500 < oldest
 end
 
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 0, 200)) do
@@ -168,7 +181,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', 'bb:due', '-inf', now, 'LIMIT', 
     local waits = redis.call('HINCRBY', key(id, ''), 'waits', 1)
     local ready = redis.call('HDEL', key(id, ''), 'ready')
     -- messages of several senders may change places by a little; that one still waits is believed for a while only
-    if ready == 1 or waiting == 0 or tonumber(r[8] or r[9]) + 500 < oldest or waits % 10 == 0 then send(r[5])
+    if ready == 1 or waiting == 0 or taken(id, r[5], r[8] or r[9]) or waits % 10 == 0 then send(r[5])
     else redis.call('ZADD', 'bb:due', now + GRACE, id) end
   elseif quiet > now then redis.call('ZADD', 'bb:due', quiet, id)
   -- whoever was to stop it is gone with it

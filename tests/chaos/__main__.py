@@ -18,9 +18,11 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two of them")
     parser.add_argument("--clients", type=int, default=12)
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--cpu", type=int, default=4, help="processes of the pool, so that a step seldom waits for one")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    arguments = ("up", "tests.brains", "--port", "0", "--web", "2", "--workers", str(options.workers))
+    size = ("--web", "2", "--workers", str(options.workers), "--cpu", str(options.cpu))
+    arguments = ("up", "tests.brains", "--port", "0", *size)
     with (
         tempfile.TemporaryDirectory() as data,
         Upstream() as upstream,

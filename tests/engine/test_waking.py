@@ -53,9 +53,10 @@ def look_again(store: RunStore, process: str = "p") -> None:
     assert store.client.hincrby("bb:missing", process, int(-1000 * store.lease)) > 0
 
 
-def message(run_id: str) -> str:
-    """A message of a step's, as it waits in a queue."""
-    return json.dumps({"body": "", "headers": {"run": run_id, "task": "workers.tasks.step"}})
+def message(run_id: str, *, again: bool = False) -> str:
+    """A message of a step's, as it waits in a queue; again: of one that is run again."""
+    headers = {"run": run_id, "task": "workers.tasks.step", **({"again": True} if again else {})}
+    return json.dumps({"body": "", "headers": headers})
 
 
 def test_the_step_of_a_killed_process_is_taken_up_long_before_its_lease_is_over(patient: RunStore) -> None:
@@ -146,7 +147,43 @@ def test_a_message_that_was_taken_and_not_claimed_is_sent_again_while_others_wai
     assert patient.wake(["io"]).steps == ()
 
 
-@pytest.mark.parametrize("strange", ["", "[", "null", "[1]", '{"headers": 3}', '{"headers": {"run": "unknown"}}'])
+def test_a_message_that_went_before_others_and_was_not_claimed_is_sent_again_while_they_wait(patient: RunStore) -> None:
+    for run_id in ("first", "second", "waits"):
+        patient.start(new_run(run_id))
+        if run_id != "waits":
+            patient.client.hset(f"bb:run:{run_id}", "attempt", 2)
+    patient.client.lpush("io", message("waits"))
+    patient.client.rpush("io", message("first", again=True), message("second", again=True))
+    patient.client.zadd("bb:due", {"first": 0, "second": 0, "waits": 0})
+    assert patient.wake(["io"]).steps == ()
+
+    # a worker takes one and dies
+    patient.client.rpop("io")
+    patient.client.zadd("bb:due", {"first": 0, "second": 0, "waits": 0})
+    assert patient.wake(["io"]).steps == (("second", "main", "0", 2),)
+
+
+def test_behind_more_than_can_be_looked_at_nothing_counts_as_taken(patient: RunStore) -> None:
+    patient.start(new_run("waits"))
+    patient.client.hset("bb:run:waits", "attempt", 2)
+    patient.client.lpush("io", *(message(f"other{number}", again=True) for number in range(100)), message("waits"))
+    patient.client.zadd("bb:due", {"waits": 0})
+
+    assert patient.wake(["io"]).steps == ()
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "",
+        "[",
+        "null",
+        "[1]",
+        '{"headers": {"run": null, "again": true}}',
+        '{"headers": 3}',
+        '{"headers": {"run": "unknown"}}',
+    ],
+)
 def test_a_strange_message_in_a_queue_costs_nobody_anything(patient: RunStore, strange: str) -> None:
     patient.start(new_run())
     patient.client.lpush("io", strange)

@@ -197,6 +197,15 @@ def test_a_message_holds_ids_only_and_tells_people_what_it_is(office: Office) ->
     assert headers["task"] == STEP
 
 
+def test_a_step_that_is_run_again_goes_before_those_that_wait(office: Office) -> None:
+    for run_id, attempt in (("a", 1), ("b", 1), ("c", 2)):
+        office.queue.send(run_id, attempt, office.runs.plans.ahead("chain", "0")[0], closed=True)
+
+    waiting = [json.loads(line)["headers"] for line in office.store.client.lrange("io", 0, -1)]
+    # the last is the next to be taken
+    assert [(one["run"], one.get("again")) for one in waiting] == [("b", None), ("a", None), ("c", True)]
+
+
 def test_messages_that_are_stale_doubled_or_forged_do_nothing(office: Office, worker: Start) -> None:
     worker("io", SERVED)
     office.answer("chain", "r1")
