@@ -26,6 +26,8 @@ LEASE = 4.0
 """Seconds that a claimed step is its owner's; renewed four times in that span."""
 LATE = 0.5
 """Seconds by which a renewal may be late before it is asked whether its process is there at all."""
+LOOK = 0.4
+"""Seconds between two looks at a process that was not there; a connection that broke is there again in that time."""
 GRACE = 1.5
 """Seconds after which a step that nobody has claimed counts as lost on its way."""
 PATIENCE = 30.0
@@ -301,7 +303,7 @@ class RunStore:
         expired = RunExpired("the run was not over when its `ttl` was")
         for error in (interrupted, poisoned, expired, RunCancelled()):
             args += [_failed(error), write_error(error)]
-        rows = self._wake(args=[*args, _ms(self.lease / 4 + LATE), _ms(self.lease / 4), *queues])
+        rows = self._wake(args=[*args, _ms(self.lease / 4 + LATE), _ms(LOOK), *queues])
         names = [row.decode() for row in rows]
         steps = tuple((names[i], names[i + 1], names[i + 2], int(names[i + 3])) for i in range(1, len(names), 4))
         return Woken(steps, int(names[0]) / 1000)

@@ -4,10 +4,11 @@ A step is lost when its lease is over: nobody renewed it, because its process is
 stands still, or cannot reach the server. A process that was killed is noticed sooner: its
 connections close with it, so nobody listens to its channel `bb:here:<process>` any more. That alone proves
 little (a connection may break), so its steps count as lost only when it was also late with its
-renewals and two looks, the time of a renewal apart, found nobody there. `bb:here` holds each process under the
+renewals and two looks, a moment apart, found nobody there. `bb:here` holds each process under the
 moment (ms) of its last sign of life, `bb:missing` those that were not heard once.
 
-When nobody has looked for a while (`bb:awake`), the server was away: nobody could show that it lives. So nobody
+When nobody has looked for a while (`bb:awake`), or the server is not the process that it was (`bb:server`), it was away: nobody
+could show that it lives. So nobody
 counts as lost until all have had the time to (`bb:quiet`), and what was lost over it (`bb:back`) does not count against a step.
 
 A message is lost when nobody claimed its step within a grace, unless it still waits in its
@@ -108,7 +109,11 @@ for _, entry in ipairs(redis.call('ZRANGEBYSCORE', 'bb:kept', '-inf', now, 'LIMI
 end
 local last, quiet = tonumber(redis.call('GET', 'bb:awake') or now), tonumber(redis.call('GET', 'bb:quiet') or 0)
 redis.call('SET', 'bb:awake', now, 'PX', 600000)
-if now - last > LATE + 500 then
+local about = redis.pcall('INFO', 'server')
+local server = type(about) == 'string' and string.match(about, 'run_id:(%x+)') or ''
+local other = server ~= (redis.call('GET', 'bb:server') or server)
+redis.call('SET', 'bb:server', server, 'PX', 86400000)
+if other or now - last > LATE + 500 then
   quiet = now + LATE
   redis.call('SET', 'bb:quiet', quiet, 'PX', LATE)
   redis.call('SET', 'bb:back', now, 'PX', 600000)

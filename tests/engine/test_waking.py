@@ -12,7 +12,7 @@ from redis.client import PubSub
 
 from bigbrain.engine.leases import Leases, hand_back
 from bigbrain.engine.records import Claim, Outcome, Terms
-from bigbrain.engine.store import LATE, RunStore
+from bigbrain.engine.store import LATE, LOOK, RunStore
 from bigbrain.errors import RunInterrupted
 from bigbrain.scope import Scope
 from tests.engine.acting import new_run, until
@@ -71,11 +71,10 @@ def test_the_step_of_a_killed_process_is_taken_up_long_before_its_lease_is_over(
 
 
 def test_a_look_at_a_process_that_is_not_heard_is_soon_followed_by_another(patient: RunStore) -> None:
-    patient.lease = 0.8
     held(patient)
     grow_late(patient)
 
-    assert patient.wake().pause <= 0.2
+    assert patient.wake().pause <= LOOK
 
 
 def test_a_process_that_is_late_and_heard_keeps_its_steps(patient: RunStore, listener: PubSub) -> None:
@@ -323,6 +322,18 @@ def test_a_step_that_was_lost_because_the_server_was_away_is_no_poison(patient: 
         assert patient.claim("r1", "0", attempt, "p:1") is not None
     lose(patient)
     assert patient.record("r1").status == "failed"  # type: ignore[union-attr]
+
+
+def test_after_the_server_was_begun_anew_everybody_gets_the_time_to_show_that_it_lives(patient: RunStore) -> None:
+    held(patient)
+    patient.wake()
+    patient.client.set("bb:server", "another")
+    grow_late(patient)
+    patient.client.zadd("bb:due", {"r1": 0})
+
+    assert patient.wake().steps == ()
+    assert patient.client.hlen("bb:missing") == 0
+    assert patient.client.exists("bb:quiet")
 
 
 def test_a_server_that_is_looked_at_all_the_time_gives_no_more_time(patient: RunStore) -> None:
