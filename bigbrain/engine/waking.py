@@ -149,7 +149,7 @@ local waiting, oldest, first, more = 0, now, {}, false
 for i = 14, #ARGV do
   waiting = waiting + redis.call('LLEN', ARGV[i])
   local front = redis.call('LRANGE', ARGV[i], -100, -1)
-  more = more or #front == 100
+  local deep = #front == 100
   for n = #front, 1, -1 do
     local read, message = pcall(cjson.decode, front[n])
     local headers = read and type(message) == 'table' and type(message.headers) == 'table' and message.headers or {}
@@ -159,10 +159,12 @@ for i = 14, #ARGV do
       local sent = run and redis.call('HMGET', key(run, ''), 'mailed', 'sent')
       -- a message that names no run tells nothing
       oldest = math.min(oldest, sent and tonumber(sent[1] or sent[2]) or 0)
-      more = false
+      deep = false
       break
     end
   end
+  -- what stands behind so many is not known
+  if deep then oldest, more = 0, true end
 end
 local function taken(id, attempt, sent)
   if tonumber(attempt) > 1 then return not first[id] and not more end
