@@ -9,8 +9,9 @@ one.
 
 Fields of the record: `status` queued | running | done | failed | cancelled;
 `cursor`, the path of the step that is next; `attempt`, counted up whenever that
-step is to be run anew; `fence`, the moment of the last claim, or of the start (ms), made one more where it would not be new: whoever
-holds another one writes nothing more, even when the server was killed and has forgotten its claim; `owner` and `lease` of the claimed step; `lapses`, how
+step is to be run anew; `fence`, the moment of the last claim, or of the start (ms), always a new one: whoever
+holds another one writes nothing more, even when the server was killed and has forgotten its claim; `owner` and
+`lease` of the claimed step; `lapses`, how
 often its owner was lost; `waits`, how often it was due and nobody had claimed it; `seq`, the last entry of the log; `durable`, whether the
 next step may be run again; `kept`, the last entry of the log that is committed; `failures` of that step;
 `lives`, how long the run may last (ms), and `expires`, the moment from which on it is given up; `answered`, whether the client has its whole answer;

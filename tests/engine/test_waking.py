@@ -162,13 +162,16 @@ def test_a_message_that_went_before_others_and_was_not_claimed_is_sent_again_whi
     assert patient.wake(["io"]).steps == (("second", "main", "0", 2),)
 
 
-def test_behind_more_than_can_be_looked_at_nothing_counts_as_taken(patient: RunStore) -> None:
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_behind_more_than_can_be_looked_at_nothing_counts_as_taken(patient: RunStore, attempt: int) -> None:
     patient.start(new_run("waits"))
-    patient.client.hset("bb:run:waits", "attempt", 2)
+    patient.client.hset("bb:run:waits", mapping={"attempt": attempt, "sent": 0})
     patient.client.lpush("io", *(message(f"other{number}", again=True) for number in range(100)), message("waits"))
+    patient.start(new_run("elsewhere"))
+    patient.client.lpush("cpu", message("elsewhere"))
     patient.client.zadd("bb:due", {"waits": 0})
 
-    assert patient.wake(["io"]).steps == ()
+    assert patient.wake(["io", "cpu"]).steps == ()
 
 
 @pytest.mark.parametrize(
