@@ -119,13 +119,24 @@ class Retries:
 
         Ids are those on record. Raises `redis.RedisError`.
         """
-        key = f"bb:asked:{scope}:{mark.digest[:32]}"
+        key = _key(mark, scope)
         found: bytes | None = self._earlier(args=[key, run_id, mark.trust, REMEMBERED, LATELY])
         return found.decode() if found else None
 
-    def lost(self, run_id: str) -> None:
-        """Notes that a run's client has not got its answer; not while the server is away, which is no reason to break an answer."""
+    def lost(self, run_id: str, scope: str = "", mark: Mark | None = None) -> None:
+        """Notes that a run's client has not got its answer; not while the server is away, which is no reason to break an answer.
+
+        scope, mark: of its request, which asks for this run from now on, whatever others have asked the same since.
+        """
         try:
-            self._client.set(f"bb:lost:{run_id}", b"1", ex=LOST_FOR)
+            with self._client.pipeline() as pipeline:
+                pipeline.set(f"bb:lost:{run_id}", b"1", ex=LOST_FOR)
+                if mark is not None:
+                    pipeline.set(_key(mark, scope), run_id, ex=REMEMBERED)
+                pipeline.execute()
         except redis.RedisError as exc:
             logger.warning("that the client of run %s was lost could not be noted: %s", run_id, exc)
+
+
+def _key(mark: Mark, scope: str) -> str:
+    return f"bb:asked:{scope}:{mark.digest[:32]}"

@@ -85,6 +85,18 @@ def test_less_sure_is_joined_less_often(trust: Trust, status: str, lost: bool, j
     assert (retries.earlier(mark, "a", "a:2") == "a:1") is joins
 
 
+def test_of_two_that_ask_the_same_whoever_lost_its_answer_finds_its_own_run() -> None:
+    client = fakeredis.FakeRedis()
+    retries, first, again = Retries(client), Mark("d" * 64, "guess"), Mark("d" * 64, "sure")
+    for run_id in ("a:1", "a:2"):
+        client.hset(f"bb:run:{run_id}", "status", "running")
+        assert retries.earlier(first, "a", run_id) is None
+
+    retries.lost("a:1", "a", first)
+
+    assert retries.earlier(again, "a", "a:3") == "a:1"
+
+
 def test_a_run_that_is_being_stopped_is_no_guess() -> None:
     client = fakeredis.FakeRedis()
     retries, mark = Retries(client), Mark("d" * 64, "guess")

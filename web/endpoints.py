@@ -25,7 +25,7 @@ from bigbrain.identity import Identity
 from bigbrain.messages import JSON, Request
 from bigbrain.metrics import Meters
 from bigbrain.reception import Keeping, Reception
-from bigbrain.retries import Retries, mark_of, patience_of
+from bigbrain.retries import Mark, Retries, mark_of, patience_of
 from bigbrain.settings import Limits
 from bigbrain.trace import Tracer, Trail
 from web.arrivals import accepted, adopt, identity, named, overhead_ms
@@ -115,13 +115,13 @@ class Endpoints:
         """The answer to the request, followed while the block runs: of a run of its own, or of one that it asks for again."""
         client, now = Client(), self._now()
         patience = 0.0 if named() else patience_of(lambda name: request.headers.get(name, ""))
-        who, again = self._identity(asked)
+        who, mark, again = self._identity(asked)
         keeping = self._keeping(protocol, asked)
 
         def saw(events: Sequence[Event]) -> None:
             exchange.saw(events)
             if events and isinstance(events[-1], Failed):
-                self._retries.lost(who.key)
+                self._retries.lost(who.key, who.scope, mark)
 
         try:
             with (
@@ -139,7 +139,7 @@ class Endpoints:
         finally:
             if client.left:
                 exchange.left()
-                self._retries.lost(who.key)
+                self._retries.lost(who.key, who.scope, mark)
 
     def _keeping(self, protocol: Protocol, asked: Request) -> Keeping:
         background = protocol.in_background(asked)
@@ -151,14 +151,14 @@ class Endpoints:
             case False:
                 return Keeping(background, BRIEF, hidden=True)
 
-    def _identity(self, asked: Request) -> tuple[Identity, bool]:
-        """Who the request's run is, and whether it is one that the same client asked for before."""
+    def _identity(self, asked: Request) -> tuple[Identity, Mark | None, bool]:
+        """Who the request's run is, what its retries would have in common with it, and whether it is one itself."""
         who = identity()
         if named():
-            return who, False
+            return who, None, False
         mark = mark_of(asked, self._reception.flow_of(asked), lambda name: request.headers.get(name, ""))
         earlier = self._retries.earlier(mark, who.scope, who.key)
-        return (who, False) if earlier is None else (adopt(earlier), True)
+        return (who, mark, False) if earlier is None else (adopt(earlier), mark, True)
 
     def _document(
         self, relay: Relay, protocol: Protocol, started: Started, asked: Request, stack: ExitStack

@@ -27,10 +27,15 @@ KINDS = {
     "web": 1,
     "beat": 1,
     "redis": 1,
+    "forgetful redis": 1,
     "ended worker": 1,
     "ended web": 1,
 }
-"""What may be struck, and how often of so many times. The last two are asked to end, as in a rolling restart."""
+"""What may be struck, and how often of so many times. A forgetful Redis comes back without the last it had said it kept, as one
+does whose disk was busy. The last two are asked to end, as in a rolling restart."""
+
+FORGOTTEN = 300_000
+"""The most bytes that a forgetful Redis forgets: some seconds of a storm."""
 
 MARKS = {
     "pool child": " -Q cpu",
@@ -71,7 +76,9 @@ class Blows:
         for one in (pid, *_children(pid)):
             self.at.setdefault(one, []).append((seconds * 1000 + micros // 1000, kind))
         with suppress(ProcessLookupError):
-            if kind == "stopped worker":
+            if kind == "forgetful redis":
+                _forget(stack, pid, chance)
+            elif kind == "stopped worker":
                 os.kill(pid, signal.SIGSTOP)
                 self.waking.add(asyncio.create_task(_continue(pid), name=str(pid)))
             else:
@@ -86,7 +93,7 @@ class Blows:
 
 
 def _found(stack: Deployment, client: redis.Redis, kind: str) -> set[int]:
-    if kind == "redis":
+    if kind in ("redis", "forgetful redis"):
         return {client.info("server")["process_id"]}
     found = set(stack.pids(MARKS.get(kind, " -Q io")))
     # the master of the web processes is spared: its death is the supervisor's business and not a client's
@@ -98,6 +105,13 @@ def _found(stack: Deployment, client: redis.Redis, kind: str) -> set[int]:
     if MARKS.get(kind) == "gunicorn" or kind == "pool child":
         found = children
     return found - worn
+
+
+def _forget(stack: Deployment, pid: int, chance: random.Random) -> None:
+    """Kills a server and takes the last that it has written from its disk, before it is there again."""
+    os.kill(pid, signal.SIGKILL)
+    log = max((stack.data / "appendonlydir").glob("*.incr.aof"), key=os.path.getmtime)
+    os.truncate(log, max(0, log.stat().st_size - chance.randrange(FORGOTTEN)))
 
 
 def _parent(pid: int) -> int:
