@@ -46,6 +46,9 @@ MARKS = {
 }
 """What is in the command lines of these processes; in those of all others ` -Q io`."""
 
+SETTLING = 4000
+"""Ms that a process takes, while others start beside it, until it is what it was."""
+
 SPARED_LAPSES = 2
 """A step whose owner is lost three times in a row is given up, and rightly so: the third time is not ours to give."""
 
@@ -87,6 +90,12 @@ class Blows:
     def last(self, pid: int, before: int) -> tuple[int, str]:
         """The last blow that a process got before that moment; 0 and no kind when there was none."""
         return max((blow for blow in self.at.get(pid, ()) if blow[0] <= before), default=(0, ""))
+
+    def struck_again(self, kind: str, begun: int, until: int) -> bool:
+        """Whether what such a blow needs to be got over was struck as well: Redis, or the one pool (ms since 1970)."""
+        needed = {"redis", "forgetful redis"} | ({"pool", "pool child"} if kind.startswith("pool") else set())
+        moments = {moment for blows in self.at.values() for moment, other in blows if other in needed}
+        return any(begun - SETTLING < moment < until and moment != begun for moment in moments)
 
     def _stopped(self) -> set[int]:
         return {int(task.get_name()) for task in self.waking if not task.done()}

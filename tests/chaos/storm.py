@@ -31,6 +31,8 @@ class Report:
     blows: Blows = field(default_factory=Blows)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     """Seconds from a blow until a step that its process held was under way elsewhere, by the kind of blow."""
+    single: list[float] = field(default_factory=list)
+    """Those of blows that were the only one: neither Redis nor what the step waited for was struck a second time."""
     log: list[str] = field(default_factory=list)
     """What the deployment has logged of streams that broke inside the web side, which no blow excuses."""
     unstruck: int = 0
@@ -45,6 +47,7 @@ class Report:
                 f"{given.total()} blows {dict(given)}",
                 f"answers {dict(seen.answers)}, {len(seen.wrong)} wrong, {seen.again.total()} sent again {dict(seen.again)}",
                 f"steps lost and begun elsewhere: {_spread(lost)}; {self.unstruck} lost without a blow",
+                f"  with Redis, and the pool that they wait for, left alone meanwhile: {_spread(self.single)}",
                 *(f"  {kind}: {_spread(seconds)}" for kind, seconds in sorted(self.recoveries.items())),
                 f"streams of durable runs that ended with `run_interrupted`: {seen.interrupted}",
                 f"durable streams held up, with the way back to where the client was: {_spread(seen.pauses)}",
@@ -107,4 +110,7 @@ def _add_recoveries(report: Report, client: redis.Redis, steps: Sequence[dict[st
         if not kind:
             report.unstruck += 1
         elif started is not None:
-            report.recoveries.setdefault(kind, []).append((started - at) / 1000)
+            seconds = (started - at) / 1000
+            report.recoveries.setdefault(kind, []).append(seconds)
+            if kind != "ended worker" and not report.blows.struck_again(kind, at, started):
+                report.single.append(seconds)
