@@ -88,8 +88,8 @@ class Blows:
                 os.kill(pid, signal.SIGTERM if kind.startswith("ended") else signal.SIGKILL)
 
     def last(self, pid: int, before: int) -> tuple[int, str]:
-        """The last blow that a process got before that moment; 0 and no kind when there was none."""
-        return max((blow for blow in self.at.get(pid, ()) if blow[0] <= before), default=(0, ""))
+        """The last blow that a process got before that moment and may have died of; 0 and no kind when there was none."""
+        return max((blow for blow in self.at.get(pid, ()) if _counts(blow, before)), default=(0, ""))
 
     def struck_again(self, kind: str, begun: int, until: int) -> bool:
         """Whether what such a blow needs to be got over was struck as well: Redis, or the one pool (ms since 1970)."""
@@ -99,6 +99,12 @@ class Blows:
 
     def _stopped(self) -> set[int]:
         return {int(task.get_name()) for task in self.waking if not task.done()}
+
+
+def _counts(blow: tuple[int, str], before: int) -> bool:
+    """Whether a process may have lost a step by a blow at that moment: one that was stopped goes on, and is innocent again."""
+    moment, kind = blow
+    return moment <= before and (kind != "stopped worker" or before - moment < STOPPED * 1000 + SETTLING)
 
 
 def _found(stack: Deployment, client: redis.Redis, kind: str) -> set[int]:
