@@ -35,6 +35,15 @@ def killed(store: RunStore, disk: dict[bytes, bytes]) -> None:
         store.client.restore(key, 0, value)
 
 
+def begun(store: RunStore, *seqs: int) -> Claim:
+    """A claimed step that has told something in entries of these numbers."""
+    store.start(new_run(durable=True))
+    claim = claimed(store)
+    for seq in seqs:
+        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    return claim
+
+
 def forget(store: RunStore, after: int, run_id: str = "r1") -> None:
     """Lets the server forget entries of a log, as one does that was killed before it had written them to its disk."""
     for entry, _ in store.client.xrange(f"bb:run:{run_id}:log", f"{after + 1}-0"):
@@ -43,10 +52,7 @@ def forget(store: RunStore, after: int, run_id: str = "r1") -> None:
 
 
 def test_a_step_whose_server_forgot_what_it_told_is_done_again_and_leaves_no_hole(store: RunStore) -> None:
-    store.start(new_run(durable=True))
-    claim = claimed(store)
-    for seq in (2, 3, 4):
-        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    claim = begun(store, 2, 3, 4)
     forget(store, after=2)
 
     assert store.append([("r1", claim.fence, 5, b'[["d",0,"5"]]')]) == ({"r1"}, set())
@@ -59,10 +65,7 @@ def test_a_step_whose_server_forgot_what_it_told_is_done_again_and_leaves_no_hol
 
 
 def test_a_commit_to_a_server_that_forgot_what_was_told_does_not_count(store: RunStore) -> None:
-    store.start(new_run(durable=True))
-    claim = claimed(store)
-    for seq in (2, 3):
-        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    claim = begun(store, 2, 3)
     forget(store, after=2)
 
     assert not store.commit(claim, Outcome(next="1", state=b"{}"), 4)
@@ -70,10 +73,7 @@ def test_a_commit_to_a_server_that_forgot_what_was_told_does_not_count(store: Ru
 
 
 def test_a_follower_that_has_what_the_server_forgot_hears_so(store: RunStore) -> None:
-    store.start(new_run(durable=True))
-    claim = claimed(store)
-    for seq in (2, 3):
-        store.append([("r1", claim.fence, seq, write_events([Delta(0, f"{seq}")]))])
+    begun(store, 2, 3)
     forget(store, after=2)
 
     status, [(entry, line)] = store.follow("r1", "web", LogId(3)) or ("", [])
