@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import time
 
+import fakeredis
 import pytest
 
+from bigbrain.engine.channels import Hub
 from bigbrain.engine.marks import is_mark, kept_before
 from bigbrain.engine.records import Claim, LogId, Outcome
 from bigbrain.engine.store import RunStore
-from bigbrain.events import Delta, write_events
+from bigbrain.errors import RunInterrupted
+from bigbrain.events import Delta, Failed, write_events
 from tests.engine.acting import new_run
 
 
@@ -128,3 +131,29 @@ def test_a_follower_whose_entry_was_taken_back_hears_from_where_on(store: RunSto
 
     assert [entry.seq for entry, _ in entries] == [4, 5]
     assert kept_before(entries[0][1]) == 2
+
+
+def test_a_follower_that_could_not_ask_a_server_that_came_back_believes_no_news_until_it_has(
+    store: RunStore, fake_server: fakeredis.FakeServer
+) -> None:
+    store.start(new_run(durable=True))
+    disk = written(store)
+    forgotten = claimed(store, "a")
+    store.append([("r1", forgotten.fence, 2, write_events([Delta(0, "old")]))])
+    hub = Hub(store)
+    try:
+        with hub.follow("r1", seq=1) as follower:
+            assert follower.catch_up() == [Delta(0, "old")]
+            fake_server.connected = False
+            assert follower.catch_up() == []
+            fake_server.connected = True
+            killed(store, disk)
+            now = claimed(store, "b")
+            for seq in (2, 3):
+                store.append([("r1", now.fence, seq, write_events([Delta(0, "new")]))])
+            # what is told live has the number that is next, and goes on with something else than the follower has
+            follower.post((LogId(3, now.fence), write_events([Delta(0, "new")])))
+
+            assert follower.read(1.0) == [Failed.of(RunInterrupted())]
+    finally:
+        hub.close()
