@@ -42,6 +42,7 @@ worker_disable_prefetch = True
 # A broker that is away comes back; giving up would only need somebody to start the worker again.
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None
+worker_consumer = "workers.consumer:Returning"
 
 broker_transport_options = {
     # One list for each queue, not four for priorities that are not used: fewer keys in every BRPOP.

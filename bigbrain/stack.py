@@ -89,10 +89,10 @@ def worker(number: int = 1, *, events: bool = False) -> list[str]:
     ]
 
 
-def cpu_worker(processes: int | None = None, *, events: bool = False) -> list[str]:
-    """Give the command of the worker for steps that compute; left out, `processes` is the number of cores."""
+def cpu_worker(number: int = 1, processes: int | None = None, *, events: bool = False) -> list[str]:
+    """Give the command of worker `number` for steps that compute; left out, `processes` is the number of cores."""
     cores = ["-c", str(processes)] if processes else []
-    return [*CELERY, "worker", "-P", "prefork", *cores, "-n", "cpu@%h", *WORKER, *_queue("cpu", events)]
+    return [*CELERY, "worker", "-P", "prefork", *cores, "-n", f"cpu-{number}@%h", *WORKER, *_queue("cpu", events)]
 
 
 def beat() -> list[str]:
@@ -110,11 +110,12 @@ def flower() -> list[str]:
 
 @dataclass(frozen=True)
 class Size:
-    """How many processes: web servers, workers that wait, processes that compute (None: as many as cores;
-    0: no such worker), and whether Flower looks on."""
+    """How many processes: web servers, workers that wait, workers that compute and the processes of each of
+    those (None: as many as cores; 0: no such worker), and whether Flower looks on."""
 
     web: int = 1
     workers: int = 1
+    cpu_workers: int = 1
     cpu: int | None = 0
     flower: bool = False
 
@@ -123,7 +124,8 @@ def deployment(address: Address, size: Size, *, conf: str = GUNICORN_CONF) -> li
     """Give the commands of a whole deployment by name, in stages that end one after the other."""
     behind = {f"io-{number}": worker(number, events=size.flower) for number in range(1, size.workers + 1)}
     if size.cpu != 0:
-        behind["cpu"] = cpu_worker(size.cpu, events=size.flower)
+        numbers = range(1, size.cpu_workers + 1)
+        behind |= {f"cpu-{number}": cpu_worker(number, size.cpu, events=size.flower) for number in numbers}
     behind["beat"] = beat()
     if size.flower:
         behind["flower"] = flower()

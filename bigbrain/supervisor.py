@@ -32,7 +32,7 @@ READY = 60.0
 ASK = 0.1
 """Seconds between two questions whether it is."""
 
-LOOK = 1.0
+LOOK = 0.2
 """Seconds between two looks at the Redis server, which may be another process's child."""
 
 KILLED = 5.0

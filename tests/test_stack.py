@@ -34,20 +34,21 @@ def test_a_small_deployment_is_one_of_each_and_ends_the_web_side_first() -> None
 
 
 def test_a_large_deployment_names_each_worker_and_tells_flower_of_their_work() -> None:
-    first, second = stack.deployment(Address(), Size(web=4, workers=2, cpu=3, flower=True))
+    first, second = stack.deployment(Address(), Size(web=4, workers=2, cpu_workers=2, cpu=3, flower=True))
 
     assert first["web"][-3:] == ["--workers", "4", "web.wsgi:app"]
-    assert list(second) == ["io-1", "io-2", "cpu", "beat", "flower"]
+    assert list(second) == ["io-1", "io-2", "cpu-1", "cpu-2", "beat", "flower"]
     assert "io-2@%h" in second["io-2"]
-    assert second["cpu"][-3:] == ["-Q", "cpu", "-E"]
-    assert second["cpu"][second["cpu"].index("-c") + 1] == "3"
+    assert "cpu-2@%h" in second["cpu-2"]
+    assert second["cpu-2"][-3:] == ["-Q", "cpu", "-E"]
+    assert second["cpu-2"][second["cpu-2"].index("-c") + 1] == "3"
     assert "--address=127.0.0.1" in second["flower"]
 
 
 def test_a_cpu_worker_has_as_many_processes_as_cores_by_default() -> None:
     _, second = stack.deployment(Address(), Size(cpu=None))
 
-    assert "-c" not in second["cpu"]
+    assert "-c" not in second["cpu-1"]
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,22 @@ from bigbrain.supervisor import NAME, Supervisor
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port; 0: a free one.")
 @click.option("--web", default=1, show_default=True, type=click.IntRange(1), help="Web processes.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Workers for steps that wait.")
-@click.option("--cpu", type=click.IntRange(0), help="Processes for steps that compute.  [default: if any, one a core]")
+@click.option(
+    "--cpu-workers", default=1, show_default=True, type=click.IntRange(1), help="Workers for steps that compute."
+)
+@click.option("--cpu", type=click.IntRange(0), help="Processes of each of those.  [default: if such steps, one a core]")
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Data folder.  [default: .bigbrain]")
 @click.option("--flower", is_flag=True, help=f"Show the workers at http://127.0.0.1:{stack.FLOWER_PORT}.")
 def up(
-    app: str | None, host: str, port: int, web: int, workers: int, cpu: int | None, data: Path | None, flower: bool
+    app: str | None,
+    host: str,
+    port: int,
+    web: int,
+    workers: int,
+    cpu_workers: int,
+    cpu: int | None,
+    data: Path | None,
+    flower: bool,
 ) -> None:
     """Run the brain APP with web servers, workers, beat and, unless BIG_BRAIN_REDIS_URL is set, its own Redis."""
     settings = _settings(app, data)
@@ -48,7 +59,8 @@ def up(
     with hold(settings.data) as folder:
         address = checked_address(host, port, settings)
         report = examine(settings.app)
-        size = Size(web=web, workers=workers, cpu=(None if report.cpu else 0) if cpu is None else cpu, flower=flower)
+        processes = (None if report.cpu else 0) if cpu is None else cpu
+        size = Size(web=web, workers=workers, cpu_workers=cpu_workers, cpu=processes, flower=flower)
         with redis_server(settings, folder) as server, _emptied(folder / "metrics") as metrics:
             _supervise(replace(settings, data=folder, metrics=metrics), server, address, size, report)
 

@@ -31,6 +31,9 @@ from bigbrain.scope import Scope
 logger = logging.getLogger(__name__)
 
 
+SOON = 0.1
+"""Seconds until leases that could not be renewed are tried again; a server that is back must hear who lives at once."""
+
 LEAVE = b"!leave"
 """Said on a process's own channel: it is to hand back what it holds."""
 
@@ -116,17 +119,18 @@ class Leases:
         self._closing.set()
 
     def _renew(self) -> None:
-        while not self._closing.wait(self._store.lease / 4):
+        away = False
+        while not self._closing.wait(min(SOON, self._store.lease / 4) if away else self._store.lease / 4):
             with self._lock:
                 held = dict(self._held)
             try:
-                if held:
-                    self._renew_once(held)
+                away = bool(held) and not self._renew_once(held, quiet=away)
             except Exception:
                 # whatever it is, all steps of this process hang on this thread
                 logger.exception("leases could not be renewed")
 
-    def _renew_once(self, held: dict[str, tuple[int, Scope, float]]) -> None:
+    def _renew_once(self, held: dict[str, tuple[int, Scope, float]], *, quiet: bool) -> bool:
+        """Whether the server was there; `quiet`: that it was not has been said before."""
         asked = time.monotonic()
         try:
             lost, stopped = self._store.renew(
@@ -134,7 +138,8 @@ class Leases:
                 self._process if self._present.is_set() else "",
             )
         except redis.RedisError as exc:
-            logger.warning("leases could not be renewed: %s", exc)
+            if not quiet:
+                logger.warning("leases could not be renewed: %s", exc)
             lost, stopped = set(), set()
             asked = 0.0
         now = time.monotonic()
@@ -145,6 +150,7 @@ class Leases:
                 scope.cancel(RunInterrupted("the lease of this step was lost"))
             elif asked:
                 self._renewed(run_id, fence, asked)
+        return bool(asked)
 
     def _renewed(self, run_id: str, fence: int, at: float) -> None:
         with self._lock:

@@ -22,7 +22,7 @@ from bigbrain.engine.records import END, Claim, Load, LogId, MemberEnd, NewRun, 
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
 
-LEASE = 4.0
+LEASE = 3.0
 """Seconds that a claimed step is its owner's; renewed four times in that span."""
 LATE = 0.5
 """Seconds by which a renewal may be late before it is asked whether its process is there at all."""

@@ -31,8 +31,8 @@ KINDS = {
     "ended worker": 1,
     "ended web": 1,
 }
-"""What may be struck, and how often of so many times. A forgetful Redis comes back without the last it had said it kept, as one
-does whose disk was busy. The last two are asked to end, as in a rolling restart."""
+"""What may be struck, and how often of so many times. A forgetful Redis, struck where it is wanted, comes back without the last it
+had said it kept, as one does whose disk was busy. The last two are asked to end, as in a rolling restart."""
 
 FORGOTTEN = 300_000
 """The most bytes that a forgetful Redis forgets: some seconds of a storm."""
@@ -55,8 +55,9 @@ SPARED_LAPSES = 2
 
 @dataclass
 class Blows:
-    """What was done so far."""
+    """What was done so far; `forgetful`: Redis may lose what it has acknowledged, too, which nothing promises to get over fast."""
 
+    forgetful: bool = False
     given: Counter[str] = field(default_factory=Counter)
     at: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     """When a process was struck (ms since 1970, by the server's clock), and how, by its pid."""
@@ -64,7 +65,8 @@ class Blows:
 
     async def strike(self, stack: Deployment, chance: random.Random) -> None:
         """One blow; none when there is no such process, or none that may be struck."""
-        kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
+        kinds = {kind: often for kind, often in KINDS.items() if self.forgetful or kind != "forgetful redis"}
+        kind = chance.choices(list(kinds), list(kinds.values()))[0]
         with stack.redis() as client:
             try:
                 found = _found(stack, client, kind) - self._stopped()
@@ -92,7 +94,7 @@ class Blows:
         return max((blow for blow in self.at.get(pid, ()) if _counts(blow, before)), default=(0, ""))
 
     def struck_again(self, kind: str, begun: int, until: int) -> bool:
-        """Whether what such a blow needs to be got over was struck as well: Redis, or the one pool (ms since 1970)."""
+        """Whether what such a blow needs to be got over was struck as well: Redis, or one of the pools (ms since 1970)."""
         needed = {"redis", "forgetful redis"} | ({"pool", "pool child"} if kind.startswith("pool") else set())
         moments = {moment for blows in self.at.values() for moment, other in blows if other in needed}
         return any(begun - SETTLING < moment < until and moment != begun for moment in moments)

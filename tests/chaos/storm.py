@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import redis
 
 from tests.chaos.blows import Blows
 from tests.chaos.clients import Client, Seen
@@ -30,7 +29,7 @@ class Report:
     seen: Seen = field(default_factory=Seen)
     blows: Blows = field(default_factory=Blows)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
-    """Seconds from a blow until a step that its process held was under way elsewhere, by the kind of blow."""
+    """Seconds from a blow until a durable step that its process held was under way elsewhere, by the kind of blow."""
     single: list[float] = field(default_factory=list)
     """Those of blows that were the only one: neither Redis nor what the step waited for was struck a second time."""
     log: list[str] = field(default_factory=list)
@@ -46,7 +45,7 @@ class Report:
             (
                 f"{given.total()} blows {dict(given)}",
                 f"answers {dict(seen.answers)}, {len(seen.wrong)} wrong, {seen.again.total()} sent again {dict(seen.again)}",
-                f"steps lost and begun elsewhere: {_spread(lost)}; {self.unstruck} lost without a blow",
+                f"durable steps lost and begun elsewhere: {_spread(lost)}; {self.unstruck} lost without a blow",
                 f"  with Redis, and the pool that they wait for, left alone meanwhile: {_spread(self.single)}",
                 *(f"  {kind}: {_spread(seconds)}" for kind, seconds in sorted(self.recoveries.items())),
                 f"streams of durable runs that ended with `run_interrupted`: {seen.interrupted}",
@@ -78,12 +77,14 @@ async def _storm(stack: Deployment, report: Report, blows: int, clients: int, se
     await asyncio.gather(*running)
 
 
-def storm(stack: Deployment, *, blows: int, clients: int, seed: int, every: float = 4.0) -> Report:
+def storm(
+    stack: Deployment, *, blows: int, clients: int, seed: int, every: float = 4.0, forgetful: bool = False
+) -> Report:
     """Strikes a deployment that many times, every so many seconds, while clients stream; tells what they saw.
 
     Raises `AssertionError` when the deployment keeps something afterwards that it must not, or did something twice.
     """
-    report = Report()
+    report = Report(blows=Blows(forgetful))
     asyncio.run(_storm(stack, report, blows, clients, seed, every))
     broken = [number for number, line in enumerate(stack.lines) if "the stream broke" in line]
     report.log = [line for number in broken for line in stack.lines[number : number + TRACEBACK]]
@@ -99,7 +100,8 @@ def storm(stack: Deployment, *, blows: int, clients: int, seed: int, every: floa
                 step["path"] for step in (_since_failure(steps) if anew else steps) if step["result"] == "done"
             )
             assert set(done.values()) <= {1}, (key, steps)
-            _add_recoveries(report, client, steps)
+            if not anew:
+                _add_recoveries(report, steps)
     return report
 
 
@@ -108,7 +110,7 @@ def _since_failure(steps: Sequence[dict[str, object]]) -> Sequence[dict[str, obj
     return steps[failed[-1] + 1 :] if failed else steps
 
 
-def _add_recoveries(report: Report, client: redis.Redis, steps: Sequence[dict[str, object]]) -> None:
+def _add_recoveries(report: Report, steps: Sequence[dict[str, object]]) -> None:
     begun = {(step["path"], step["attempt"]): int(str(step["ended"])) - int(str(step.get("took", 0))) for step in steps}
     for step in steps:
         if step["result"] != "lost":

@@ -20,7 +20,7 @@ def test_clients_get_their_answers_exactly_whatever_is_killed(tmp_path: Path) ->
         Upstream() as upstream,
         deployed(*arguments, data=tmp_path, UPSTREAM=upstream.url, BIG_BRAIN_DRAIN="3") as stack,
     ):
-        report = storm(stack, blows=8, clients=6, seed=4)
+        report = storm(stack, blows=8, clients=6, seed=4, forgetful=True)
 
     assert report.seen.wrong == [], (report.lines(), report.log)
     assert report.log == []

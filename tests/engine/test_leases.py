@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import fakeredis
 import pytest
@@ -124,6 +125,29 @@ def test_a_step_outlives_a_redis_that_is_away_for_less_than_its_lease(
         renewed(store)
 
     assert not scope.cancelled
+
+
+def test_a_server_that_is_back_hears_of_all_leases_at_once(
+    fake_server: fakeredis.FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[float] = []
+
+    class Patient(RunStore):
+        def renew(self, held: Iterable[tuple[str, int]], process: str = "") -> tuple[set[str], set[str]]:
+            tries.append(time.monotonic())
+            return super().renew(held, process)
+
+    patient = Patient(fakeredis.FakeRedis(server=fake_server, max_connections=100), lease=4.0)
+    leases = Leases(patient)
+    with leases.hold(claim(patient), Scope()):
+        fake_server.connected = False
+        until(lambda: len(tries) > 4)
+        fake_server.connected = True
+    leases.close()
+
+    # a quarter of a lease lies between two renewals that succeed
+    assert min(later - sooner for sooner, later in pairwise(tries)) < 0.5
+    assert caplog.text.count("could not be renewed") == 1
 
 
 def test_a_stopped_run_is_told_by_a_message_and_not_only_with_the_next_renewal(store: RunStore) -> None:

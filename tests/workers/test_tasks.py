@@ -329,6 +329,23 @@ def test_a_process_can_be_heard_before_its_first_step(
         process.close()
 
 
+@pytest.mark.parametrize(("queue", "pool"), [("io", "threads"), ("cpu", "prefork")])
+def test_a_worker_asks_often_whether_its_broker_is_back_and_goes_on(
+    office: Office, worker: Start, redis_server: EmbeddedRedis, queue: str, pool: str
+) -> None:
+    other = worker({"io": "cpu", "cpu": "io"}[queue], SERVED, pool={"io": "prefork", "cpu": "threads"}[queue])
+    asking = worker(queue, SERVED, pool=pool, concurrency=1)
+    pid = int(office.store.client.info("server")["process_id"])
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not redis_server.alive())
+    # Celery's own way takes 72 seconds for as many
+    until(lambda: asking.log.read_text().count("Cannot connect") > 8)
+    redis_server.start()
+
+    assert collect(office.answer("cpu", "r1")).text.endswith("two")
+    assert other.process.poll() is None
+
+
 def test_a_step_for_the_processor_runs_in_a_child_of_the_worker_for_those(office: Office, worker: Start) -> None:
     io, cpu = worker("io", SERVED), worker("cpu", SERVED, pool="prefork", concurrency=1)
     answer = collect(office.answer("cpu", "r1"))
