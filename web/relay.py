@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec.structs import replace
 
 from bigbrain.engine.channels import Entry, Follower, events_of
+from bigbrain.engine.records import LogId
 from bigbrain.errors import BrainError, RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, fold
 from bigbrain.messages import Request, Response, Usage
@@ -126,7 +127,7 @@ class Relay:
             entries = self._follower.read_entries(self._silence)
             self.over = self._follower.over
         except (RunExpired, RunInterrupted) as exc:
-            entries = [(self._follower.seq, [Failed.of(exc)])]
+            entries = [(LogId(self._follower.seq), [Failed.of(exc)])]
             self.over = True
         return entries
 

@@ -1,11 +1,13 @@
 """`/v1/runs`: the runs of a key, as their client sees them: listed, shown, followed, stopped, taken up again.
 
 A key sees its own runs only; any other run is not there. Following gives the entries of a run's log,
-each under its number, so whoever says which one it read last gets exactly the others, from any process.
+each under its id, so whoever says which one it read last gets exactly the others, from any process, or hears that
+its own is not there any more.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import get_args
@@ -16,7 +18,7 @@ from msgspec.structs import asdict, replace
 
 from bigbrain.engine.channels import Entry
 from bigbrain.engine.history import Page, Place
-from bigbrain.engine.records import RunRecord, RunRow, Status
+from bigbrain.engine.records import LogId, RunRecord, RunRow, Status
 from bigbrain.errors import NotFound, WireError
 from bigbrain.events import Event, Failed, Started
 from bigbrain.identity import Identity, bare, is_run_id
@@ -35,6 +37,9 @@ PAGE = 20
 LONGEST_PAGE = 100
 STOPPED_WITHIN = 10.0
 """Seconds that a run may take to stop before whoever wants it stopped is told that it has not yet."""
+
+ENTRY = re.compile(r"[0-9]{1,15}(-[0-9]{1,15})?")
+"""The id of an event, or its first part, its number in the log."""
 
 STILL_STOPPING = Failed(
     "run_stopping", "The run was asked to stop and has not ended yet; ask again.", status=504, retryable=True
@@ -57,12 +62,12 @@ def routes(reception: Reception, visits: Visits, heartbeat: float) -> Blueprint:
     @blueprint.get("/v1/runs/<run_id>/events")
     def events(run_id: str) -> Response:
         record, after = runs.told(run_id), _read_after()
-        if after >= record.seq and (record.answered or record.ended is not None):
+        if (record.answered or record.ended is not None) and runs.at_end(record, after):
             return Response(b"", headers=STREAM_HEADERS)
         client = Client()
         with ExitStack() as stack:
             stack.enter_context(visits.open(record.id, client))
-            follower = stack.enter_context(reception.hub.follow(record.id, after))
+            follower = stack.enter_context(reception.hub.follow(record.id, *after))
             follower.post("again")
             tail = Tail(Relay(follower, client, heartbeat))
             return Response(
@@ -133,6 +138,10 @@ class _Runs:
             raise NotFound(f"what the run `{run_id[:128]}` says was not to be stored, or was deleted", param="run_id")
         return record
 
+    def at_end(self, record: RunRecord, after: LogId) -> bool:
+        """Whether nothing comes after that entry of a run whose answer is complete."""
+        return after.seq >= record.seq and (not after.fence or self._reception.runs.store.holds(record.id, after))
+
     def page(self) -> dict[str, JSON]:
         """The page of the list that the query asks for."""
         status = request.args.get("status", "")
@@ -166,16 +175,16 @@ class Tail:
 
 
 class Entries:
-    """Writes entries of a log as server-sent events: the entry's number as `id`, its events as a JSON array in `data`."""
+    """Writes entries of a log as server-sent events: the entry's `id`, its events as a JSON array in `data`."""
 
     heartbeat = b": keep-alive\n\n"
 
     def write(self, told: Iterable[Entry]) -> bytes:
         """The frames of these entries, as one chunk."""
-        return b"".join(b"id: %d\ndata: %b\n\n" % (seq, _write_events(events)) for seq, events in told)
+        return b"".join(b"id: %b\ndata: %b\n\n" % (bytes(entry), _write_events(events)) for entry, events in told)
 
     def write_failed(self, failed: Failed) -> bytes:
-        """A frame without a number: what it tells is not in the log."""
+        """A frame without an id: what it tells is not in the log."""
         return b"data: %b\n\n" % _write_events([failed])
 
 
@@ -248,9 +257,9 @@ def _read_place() -> Place | None:
     return Place(int(begun), Identity(last, scope()).key)
 
 
-def _read_after() -> int:
+def _read_after() -> LogId:
     """The last entry that the client has; the header counts, because a browser that reconnects repeats the address."""
     text = request.headers.get("Last-Event-ID") or request.args.get("after", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+    if not ENTRY.fullmatch(text):
         raise WireError("`Last-Event-ID`, or `after`, must be the `id` of an event of this run", param="after")
-    return int(text)
+    return LogId.read(text.encode())

@@ -130,9 +130,9 @@ def show(client: httpx2.Client, run_id: str) -> None:
 
 @runs.command()
 @click.argument("run_id")
-@click.option("--after", default=0, type=click.IntRange(0), help="Leave out the events up to this number.")
+@click.option("--after", default="0", help="Leave out the events up to the one of this id, or number.")
 @click.pass_obj
-def follow(client: httpx2.Client, run_id: str, after: int) -> None:
+def follow(client: httpx2.Client, run_id: str, after: str) -> None:
     """Print a run's answer as it comes, from its beginning; a connection that breaks is made anew."""
     for event in _events(client, run_id, after):
         match event:
@@ -160,15 +160,15 @@ def retry(client: httpx2.Client, run_id: str) -> None:
     _show(answer(client, "POST", f"{_path(run_id)}/retry"))
 
 
-def _events(client: httpx2.Client, run_id: str, after: int) -> Iterator[dict[str, JSON]]:
+def _events(client: httpx2.Client, run_id: str, after: str) -> Iterator[dict[str, JSON]]:
     """The events of a run after entry `after` of its log, each once."""
     tries = 0
     while tries < TRIES:
         over = True
         try:
-            for number, events in _entries(client, run_id, after):
+            for entry, events in _entries(client, run_id, after):
                 yield from events
-                after, tries = number, 0
+                after, tries = entry, 0
                 # a server that is shut down may end a stream before its time
                 over = any(event["type"] in ("finished", "failed") for event in events)
         except httpx2.TransportError:
@@ -180,19 +180,19 @@ def _events(client: httpx2.Client, run_id: str, after: int) -> Iterator[dict[str
     raise BrainError(f"`{client.base_url}` cannot be reached any more; go on with `--after {after}`")
 
 
-def _entries(client: httpx2.Client, run_id: str, after: int) -> Iterator[tuple[int, list[dict[str, JSON]]]]:
-    """The entries of a run's log as one connection brings them."""
-    with client.stream("GET", f"{_path(run_id)}/events", headers={"Last-Event-ID": str(after)}) as response:
+def _entries(client: httpx2.Client, run_id: str, after: str) -> Iterator[tuple[str, list[dict[str, JSON]]]]:
+    """The entries of a run's log as one connection brings them, with their ids."""
+    with client.stream("GET", f"{_path(run_id)}/events", headers={"Last-Event-ID": after}) as response:
         if response.status_code != 200:
             response.read()
         check(response)
-        number = after
+        entry = after
         for line in response.iter_lines():
             name, _, value = line.partition(": ")
             if name == "id":
-                number = int(value)
+                entry = value
             elif name == "data":
-                yield number, msgspec.json.decode(value)
+                yield entry, msgspec.json.decode(value)
 
 
 def _path(run_id: str) -> str:

@@ -40,8 +40,8 @@ SILENCE = 5.0
 BEGINNING = 1
 """The entry that opens each log: what is known of a run before anything is told."""
 
-Entry: TypeAlias = tuple[int, list[Event]]
-"""An entry of a run's log: its number and its events."""
+Entry: TypeAlias = tuple[LogId, list[Event]]
+"""An entry of a run's log and its events."""
 
 _Mail: TypeAlias = tuple[LogId, bytes] | Literal["again", "nudge"] | BrainError
 
@@ -49,9 +49,9 @@ _Mail: TypeAlias = tuple[LogId, bytes] | Literal["again", "nudge"] | BrainError
 class Follower:
     """One reader of one run's log, for one thread."""
 
-    def __init__(self, hub: Hub, run_id: str, seq: int) -> None:
+    def __init__(self, hub: Hub, run_id: str, last: LogId) -> None:
         self.run_id = run_id
-        self._last = LogId(seq)
+        self._last = last
         self._hub = hub
         self._mail: SimpleQueue[_Mail] = SimpleQueue()
         self._heard = time.monotonic()
@@ -107,7 +107,7 @@ class Follower:
     def _take(self, mail: tuple[LogId, bytes] | Literal["again"] | BrainError) -> list[Entry]:
         if isinstance(mail, BrainError):
             self._over = True
-            return [(self.seq, [Failed.of(mail)])]
+            return [(self._last, [Failed.of(mail)])]
         if mail == "again":
             return self._catch_up()
         told, line = mail
@@ -119,7 +119,7 @@ class Follower:
         if is_mark(line):
             return self._taken_back(told, line)
         self._last = told
-        return [(told.seq, self._read(line))]
+        return [(told, self._read(line))]
 
     def catch_up(self) -> list[Event]:
         """What the log holds after the last entry that was read; none while the server is away."""
@@ -142,7 +142,7 @@ class Follower:
                     return entries
                 continue
             self._last = told
-            entries.append((told.seq, self._read(line)))
+            entries.append((told, self._read(line)))
         # a reader that had the end already, and says so in its `seq`, will not get another one
         self._over = self._over or status not in ("queued", "running")
         return entries
@@ -171,7 +171,7 @@ class Follower:
             return []
         self._last, self._over = told, True
         # whoever goes on from here elsewhere goes on from what still counts
-        return [(kept, [Failed.of(RunInterrupted())])]
+        return [(LogId(kept), [Failed.of(RunInterrupted())])]
 
     def _read(self, line: bytes) -> list[Event]:
         events = read_events(line)
@@ -205,14 +205,14 @@ class Hub:
         return sum(len(followers) for followers in list(self._followers.values()))
 
     @contextmanager
-    def follow(self, run_id: str, seq: int = 0) -> Iterator[Follower]:
-        """A follower of a run, from entry `seq` of its log on.
+    def follow(self, run_id: str, seq: int = 0, fence: int = 0) -> Iterator[Follower]:
+        """A follower of a run, from entry `seq` of its log on; `fence`: who wrote that entry, if it is known.
 
         To follow a run from its start, enter this first, then start the run with
         `hub.channel` as its follower: no event can come in between. To join a run
         that is under way, call `catch_up` on the follower.
         """
-        follower = Follower(self, run_id, seq)
+        follower = Follower(self, run_id, LogId(seq, fence))
         with self._lock:
             self._followers.setdefault(run_id, set()).add(follower)
         try:

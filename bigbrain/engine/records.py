@@ -31,9 +31,13 @@ class LogId(NamedTuple):
 
     @classmethod
     def read(cls, text: bytes) -> LogId:
-        """From the form that it has in Redis, `seq-fence`."""
+        """From the form that it has in Redis, `seq-fence`, or from the number alone. Raises `ValueError` for any other text."""
         seq, _, fence = text.partition(b"-")
-        return cls(int(seq), int(fence))
+        return cls(int(seq), int(fence or 0))
+
+    def __bytes__(self) -> bytes:
+        """The form that it has in Redis; without a fence that is not known."""
+        return b"%d-%d" % self if self.fence else b"%d" % self.seq
 
 
 class Terms(msgspec.Struct, frozen=True):

@@ -30,7 +30,9 @@ from __future__ import annotations
 HEAD = """
 local function key(id, part) return 'bb:run:' .. id .. part end
 local function clock() local t = redis.call('TIME'); return t[1] * 1000 + math.floor(t[2] / 1000) end
-local function told(id, seq, line) return id .. ' ' .. seq .. '-' .. redis.call('HGET', key(id, ''), 'fence') .. ' ' .. line end
+-- fence: the record's, where it is known already
+local function entry(id, seq, fence) return seq .. '-' .. (fence or redis.call('HGET', key(id, ''), 'fence')) end
+local function told(id, seq, line, fence) return id .. ' ' .. entry(id, seq, fence) .. ' ' .. line end
 local function tell(id, seq, line)
   for _, channel in ipairs(redis.call('SMEMBERS', key(id, ':followers'))) do
     -- nobody listens there any more; whoever comes back says so by following again
@@ -44,8 +46,8 @@ local function here(process, now)
 end
 local function new_fence(last, now) return math.max(tonumber(last) + 1, now) end
 local function expired(moment, now) return tonumber(moment or 0) > 0 and tonumber(moment) <= now end
-local function log(id, seq, line)
-  redis.call('XADD', key(id, ':log'), seq .. '-' .. redis.call('HGET', key(id, ''), 'fence'), 'e', line)
+local function log(id, seq, line, fence)
+  redis.call('XADD', key(id, ':log'), entry(id, seq, fence), 'e', line)
   redis.call('HSET', key(id, ''), 'seq', seq)
 end
 local function take_back(id, kept, seq)
@@ -172,11 +174,11 @@ for i = 1, #ARGV, 4 do
   else
     if r[4] then out[#out + 1] = '!' .. id end
     if tonumber(r[3]) < tonumber(seq) then
-      log(id, seq, ARGV[i + 3])
+      log(id, seq, ARGV[i + 3], r[1])
       for _, channel in ipairs(redis.call('SMEMBERS', key(id, ':followers'))) do
         if not mail[channel] then mail[channel] = {}; order[#order + 1] = channel end
         local box = mail[channel]
-        box[#box + 1] = told(id, seq, ARGV[i + 3])
+        box[#box + 1] = told(id, seq, ARGV[i + 3], r[1])
       end
     end
   end

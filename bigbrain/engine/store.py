@@ -330,6 +330,10 @@ class RunStore:
             return None
         return row[0].decode(), [(LogId.read(row[i]), row[i + 1]) for i in range(1, len(row), 2)]
 
+    def holds(self, run_id: str, entry: LogId) -> bool:
+        """Whether the log of a run has that very entry."""
+        return bool(self.client.xrange(f"bb:run:{run_id}:log", bytes(entry), bytes(entry)))
+
     def unfollow(self, run_id: str, follower: str) -> None:
         """Leaves the followers of a run."""
         self.client.srem(f"bb:run:{run_id}:followers", follower)

@@ -228,10 +228,10 @@ def test_members_of_a_group_are_not_runs_of_a_client() -> None:
         assert site.client.get(f"{RUNS}/r.1.0").status_code == 404
 
 
-def frames(data: bytes) -> list[tuple[int, list[dict[str, JSON]]]]:
-    """The numbers and the events of a stream of events."""
-    numbers = [int(line[4:]) for line in data.split(b"\n") if line.startswith(b"id: ")]
-    return list(zip(numbers, (msgspec.json.decode(frame.data) for frame in sse.read([data])), strict=True))
+def frames(data: bytes) -> list[tuple[str, list[dict[str, JSON]]]]:
+    """The ids and the events of a stream of events."""
+    told = [line[4:].decode() for line in data.split(b"\n") if line.startswith(b"id: ")]
+    return list(zip(told, (msgspec.json.decode(frame.data) for frame in sse.read([data])), strict=True))
 
 
 def text_of(data: bytes) -> str:
@@ -246,30 +246,42 @@ def test_the_events_of_a_run_are_its_log() -> None:
     told = frames(response.data)
     kinds = [event["type"] for _, events in told for event in events]
     assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
-    assert [number for number, _ in told] == list(range(1, len(told) + 1))
+    assert [int(entry.partition("-")[0]) for entry, _ in told] == list(range(1, len(told) + 1))
     assert told[0][1][0]["id"] == "r.1"
     assert (kinds[:2], kinds[-2:]) == (["started", "opened"], ["closed", "finished"])
     assert text_of(response.data) == "one two three"
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(1)], ids=["id", "number"])
 @pytest.mark.parametrize("by", ["Last-Event-ID", "after"])
-def test_the_tail_after_any_event_is_exact(by: str) -> None:
+def test_the_tail_after_any_event_is_exact(by: str, part: slice) -> None:
     with serving(
         Brain("b", Flow(model=FixedModel("one")) >> respond >> Flow(model=FixedModel("two")) >> respond)
     ) as site:
         start(site, "r")
         whole = site.client.get(f"{RUNS}/r/events").data
-        numbers = [number for number, _ in frames(whole)]
-        for number in numbers:
-            cut = whole.index(b"id: %d\n" % (number + 1)) if number < numbers[-1] else len(whole)
+        told = [entry for entry, _ in frames(whole)]
+        cuts = [whole.index(f"id: {later}\n".encode()) for later in told[1:]] + [len(whole)]
+        for entry, cut in zip(told, cuts, strict=True):
+            last = "-".join(entry.split("-")[part])
             if by == "after":
-                tail = site.client.get(f"{RUNS}/r/events?after={number}").data
+                tail = site.client.get(f"{RUNS}/r/events?after={last}").data
             else:
                 # a browser repeats the address when it comes back
-                tail = site.client.get(f"{RUNS}/r/events?after=0", headers={by: str(number)}).data
+                tail = site.client.get(f"{RUNS}/r/events?after=0", headers={by: last}).data
 
             assert whole[:cut] + tail == whole
-    assert len(numbers) > 2
+    assert len(told) > 2
+
+
+@pytest.mark.parametrize("number", [2, 99])
+def test_who_has_an_event_that_a_killed_server_forgot_hears_so_and_gets_no_half_of_another(number: int) -> None:
+    with serving(saying("one two three")) as site:
+        start(site, "r")
+        told = frames(site.client.get(f"{RUNS}/r/events", headers={"Last-Event-ID": f"{number}-1"}).data)
+
+    [(_, [event])] = told
+    assert (event["type"], event["code"], event["retryable"]) == ("failed", "run_interrupted", True)
 
 
 def test_the_events_of_a_run_under_way_come_live_and_end_with_it() -> None:
@@ -281,8 +293,8 @@ def test_the_events_of_a_run_under_way_come_live_and_end_with_it() -> None:
         data = b""
         while b"begun" not in data:
             data += next(chunks)
-        cut = max(number for number, _ in frames(data))
-        later = iter(site.client.get(f"{RUNS}/r/events", headers={"Last-Event-ID": str(cut)}).response)
+        cut = frames(data)[-1][0]
+        later = iter(site.client.get(f"{RUNS}/r/events", headers={"Last-Event-ID": cut}).response)
         model.may_go_on.set()
         rest, tail = (b"".join(each).replace(BEAT, b"") for each in (chunks, later))
         asked.get_data()
@@ -322,7 +334,7 @@ def test_a_silent_run_says_that_it_lives() -> None:
     assert b'"finished"' in rest
 
 
-@pytest.mark.parametrize("number", ["x", "-1", "1.0", "9" * 16])
+@pytest.mark.parametrize("number", ["x", "-1", "1.0", "9" * 16, "1-", "1-x", "1-2-3", "\u0663"])
 def test_a_number_that_is_none_is_refused(number: str) -> None:
     with serving(saying("x")) as site:
         start(site, "r")
