@@ -13,7 +13,7 @@ from bigbrain.aside import Aside
 from bigbrain.budgets import Budget
 from bigbrain.compiling import Compiled, compile_flow, compile_trigger
 from bigbrain.embedded import find_url
-from bigbrain.engine.store import connect
+from bigbrain.engine.server import connect
 from bigbrain.errands import ERRAND, Rule, is_errand
 from bigbrain.errors import UnknownModel, WiringError
 from bigbrain.flows import Flow

@@ -18,7 +18,8 @@ from bigbrain.engine.channels import Hub
 from bigbrain.engine.local import LocalQueue
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import Runs
-from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import LEASE, RunStore
 from bigbrain.initiative import own_scope, with_initiative
 from bigbrain.metrics import Meters
 from bigbrain.program import Program

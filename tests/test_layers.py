@@ -39,7 +39,7 @@ MAY_IMPORT = {
         "bigbrain.errors",
         "bigbrain.messages",
         "bigbrain.schemas",
-        "bigbrain.engine.store",
+        "bigbrain.engine.server",
         "bigbrain.stores",
     ),
 }

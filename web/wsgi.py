@@ -15,7 +15,8 @@ from flask import Flask
 from bigbrain.embedded import find_url
 from bigbrain.engine.channels import Hub
 from bigbrain.engine.runs import Queue, Runs
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.loading import load
 from bigbrain.reception import Reception
 from bigbrain.ring import RedisRing
@@ -37,8 +38,8 @@ def make_app(settings: Settings) -> Flask:
     """
     brain = load(settings.app)
     program = brain.program(settings)
-    queue: Queue = resolve_name(settings.queue)()
     store = RunStore(connect(find_url(settings), retries=RETRIES, timeout=TIMEOUT), kept=settings.keep)
+    queue: Queue = resolve_name(settings.queue)(store.client)
     ring = RedisRing(store.client)
     atexit.register(ring.close)
     program.listen(ring)

@@ -18,7 +18,8 @@ from bigbrain.engine.plan import Step
 from bigbrain.engine.records import NewRun
 from bigbrain.engine.runs import SOONEST, Runs
 from bigbrain.engine.schedules import Start
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.initiative import start_fired
 from bigbrain.messages import JSON
 from bigbrain.settings import Settings
@@ -54,7 +55,8 @@ class Wakes(Scheduler):  # type: ignore[misc]  # celery has no types
         super().__init__(*args, **options)
         brain = Unbuilt()
         settings = Settings.read()
-        self._runs = Runs(brain, RunStore(connect(settings.redis_url), kept=settings.keep), CeleryQueue())
+        store = RunStore(connect(settings.redis_url), kept=settings.keep)
+        self._runs = Runs(brain, store, CeleryQueue(store.client))
         self._runs.clockwork = Clockwork(self._runs.schedules, brain, self._start)
 
     def _start(self, run: NewRun, due: int) -> None:

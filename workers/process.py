@@ -17,7 +17,8 @@ from celery import signals
 from bigbrain.engine.leases import hand_back
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import SOONEST, Runs
-from bigbrain.engine.store import LEASE, RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import LEASE, RunStore
 from bigbrain.initiative import Initiative, own_scope, with_initiative
 from bigbrain.loading import load
 from bigbrain.messages import JSON
@@ -70,7 +71,7 @@ class Process:
             if self._runs is None:
                 program = self.program()
                 store = RunStore(connect(self._settings.redis_url), kept=self._settings.keep)
-                self._runs = Runs(program, store, CeleryQueue())
+                self._runs = Runs(program, store, CeleryQueue(store.client))
                 self._initiative = with_initiative(self._name, program, self._runs, own_scope(self._settings))
             return self._runs
 

@@ -28,7 +28,8 @@ import redis
 
 from bigbrain.engine.marks import is_mark, kept_before
 from bigbrain.engine.records import LogId
-from bigbrain.engine.store import RunStore, subscribed
+from bigbrain.engine.server import subscribed
+from bigbrain.engine.store import RunStore
 from bigbrain.errors import BrainError, RunExpired, RunInterrupted
 from bigbrain.events import Event, Failed, Finished, read_events
 

@@ -24,7 +24,8 @@ from uuid import uuid4
 import redis
 
 from bigbrain.engine.records import Claim
-from bigbrain.engine.store import RunStore, subscribed
+from bigbrain.engine.server import subscribed
+from bigbrain.engine.store import RunStore
 from bigbrain.errors import RunCancelled, RunInterrupted
 from bigbrain.scope import Scope
 

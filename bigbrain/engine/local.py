@@ -50,6 +50,9 @@ class LocalQueue:
             self._waiting.add(chain)
             self._pool.submit(self._execute, chain, steps, closed)
 
+    def message(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
+        """None: a chain waits in this process alone."""
+
     def names(self) -> Sequence[str]:
         """None: what waits here does not wait in Redis."""
         return ()

@@ -76,6 +76,13 @@ class NewRun(msgspec.Struct, frozen=True):
     """Whether what it says is told to nobody but those who ask the same again."""
 
 
+class Message(NamedTuple):
+    """What has a step executed, and the list of the runs' Redis into which it is to be put."""
+
+    queue: str
+    body: bytes
+
+
 class Deferred(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a step puts off: a flow that is to run later, once or again and again, or whenever an endpoint is called.
 

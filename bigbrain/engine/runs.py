@@ -13,7 +13,7 @@ from typing import Protocol
 
 from bigbrain.engine.firing import Clockwork
 from bigbrain.engine.plan import Step
-from bigbrain.engine.records import END, NewRun, Woken
+from bigbrain.engine.records import END, Message, NewRun, Woken
 from bigbrain.engine.schedules import ScheduleStore
 from bigbrain.engine.store import RunStore
 
@@ -46,6 +46,9 @@ class Queue(Protocol):
         closed: the run ends after them, so that `Runs.finish` is to follow.
         """
 
+    def message(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> Message | None:
+        """What `send` puts into a list of the runs' Redis, for whoever does so together with something else; None when it puts nothing there."""
+
     def names(self) -> Sequence[str]:
         """The Redis lists in which messages may wait."""
 
@@ -65,20 +68,23 @@ class Runs:
     def start(self, run: NewRun, follower: str = "") -> bool:
         """Starts a run; False when its id is taken.
 
-        follower: the channel of a process that is told of its events from the second on.
+        follower: the channel of a process that is told of its events from the second on. Raises `KeyError` when this
+        process has no such flow or step; nothing was started then.
         """
-        started = self.store.start(run, follower)
-        if started:
-            self.send(run.id, run.flow, run.cursor, 1)
+        steps, closed = self._ahead(run.flow, run.cursor)
+        message = self.queue.message(run.id, 1, steps, closed=closed)
+        started = self.store.start(run, follower, message)
+        if started and message is None:
+            self.queue.send(run.id, 1, steps, closed=closed)
         return started
 
     def send(self, run_id: str, flow: str, path: str, attempt: int) -> None:
         """Sends the steps from `path` on. Raises `KeyError` when this process has no such flow or step."""
-        if path == END:
-            self.queue.send(run_id, attempt, (), closed=True)
-            return
-        steps, closed = self.plans.ahead(flow, path)
+        steps, closed = self._ahead(flow, path)
         self.queue.send(run_id, attempt, steps, closed=closed)
+
+    def _ahead(self, flow: str, path: str) -> tuple[Sequence[Step], bool]:
+        return ((), True) if path == END else self.plans.ahead(flow, path)
 
     def retry(self, run_id: str) -> bool:
         """Has a run that failed or was stopped go on as `RunStore.retry` says; False when it is none of these."""

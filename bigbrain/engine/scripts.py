@@ -103,14 +103,14 @@ return out
 START = (
     HEAD
     + """
--- ARGV: id, token, ttl ms, grace ms, follower or '', first line, then field value ...
+-- ARGV: id, token, ttl ms, grace ms, follower or '', first line, list and message of the first step or '' twice, then field value ...
 -- The token tells a call that is made again, because its answer got lost, from a second run of that id.
 local id, now = ARGV[1], clock()
 local token = redis.call('HGET', key(id, ''), 'token')
 if token then return token == ARGV[2] and 1 or 0 end
 if redis.call('EXISTS', 'bb:done:' .. id) == 1 then return 0 end
 local fields = {'token', ARGV[2], 'status', 'queued', 'attempt', 1, 'fence', now, 'owner', '', 'lease', 0, 'lapses', 0, 'begun', now, 'sent', now, 'kept', 1}
-for i = 7, #ARGV do fields[#fields + 1] = ARGV[i] end
+for i = 9, #ARGV do fields[#fields + 1] = ARGV[i] end
 redis.call('HSET', key(id, ''), unpack(fields))
 -- by this server's clock, as all moments: the sender's may be another
 local lives = redis.call('HGET', key(id, ''), 'lives')
@@ -121,6 +121,7 @@ if scope then redis.call('ZADD', 'bb:runs:' .. scope, now, id); redis.call('PEXP
 if ARGV[5] ~= '' then redis.call('SADD', key(id, ':followers'), ARGV[5]) end
 for _, part in ipairs({'', ':log', ':followers'}) do redis.call('PEXPIRE', key(id, part), ARGV[3]) end
 redis.call('ZADD', 'bb:due', now + ARGV[4], id)
+if ARGV[7] ~= '' then redis.call('LPUSH', ARGV[7], ARGV[8]) end
 return 1
 """
 )

@@ -6,19 +6,15 @@ method is one round trip. Methods raise `redis.RedisError` when the server is aw
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import uuid4
 
 import msgspec
 import redis
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.client import PubSub
-from redis.retry import Retry
 
 from bigbrain.engine import looking, scripts, waking
 from bigbrain.engine.marks import is_mark
-from bigbrain.engine.records import END, Claim, Load, LogId, MemberEnd, NewRun, Outcome, RunRecord, Woken
+from bigbrain.engine.records import END, Claim, Load, LogId, MemberEnd, Message, NewRun, Outcome, RunRecord, Woken
 from bigbrain.errors import BrainError, RunCancelled, RunError, RunExpired, RunInterrupted
 from bigbrain.events import Failed, write_events
 
@@ -38,34 +34,6 @@ KEPT = 3600.0
 """Seconds that a finished run's record and log are kept."""
 LONGEST = 7 * 86400.0
 """Seconds that an unfinished run's keys outlive its last commit; no step may take longer."""
-
-
-def connect(url: str, *, connections: int = 256, retries: int = 20, timeout: float = 15.0) -> redis.Redis:
-    """A client for the server at `url`, safe to share between threads.
-
-    It waits for one of `connections` when all are in use, because a step that
-    fails for want of a connection would be lost for nothing. Commands are sent
-    again for some 15 seconds while the server is away: each of ours may be.
-    """
-    pool = redis.BlockingConnectionPool.from_url(
-        url,
-        max_connections=connections,
-        timeout=30,
-        socket_timeout=timeout,
-        retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), retries=retries),
-    )
-    return redis.Redis(connection_pool=pool)
-
-
-@contextlib.contextmanager
-def subscribed(client: redis.Redis, *channels: str) -> Iterator[PubSub]:
-    """A connection of its own that hears `channels`; its first messages tell that it does."""
-    pubsub = PubSub(client.connection_pool)
-    try:
-        pubsub.subscribe(*channels)
-        yield pubsub
-    finally:
-        pubsub.close()
 
 
 def write_error(error: BrainError) -> bytes:
@@ -105,8 +73,9 @@ class RunStore:
         """When each flow was first served by any process here, in seconds since 1970; a new one is served now."""
         return dict(zip(names, map(int, self._serve(args=list(names))), strict=True))
 
-    def start(self, run: NewRun, follower: str = "") -> bool:
-        """Puts a run on record, its first step unclaimed; False when the id is taken, or remembered."""
+    def start(self, run: NewRun, follower: str = "", message: Message | None = None) -> bool:
+        """Puts a run on record, its first step unclaimed, and the message of that step, if any, into its list; False when the
+        id is taken, or remembered."""
         fields: dict[str, bytes | str] = {
             "flow": run.flow,
             "plan": run.plan,
@@ -133,6 +102,7 @@ class RunStore:
             _ms(self.grace),
             follower,
             write_events([run.first]),
+            *(message or ("", b"")),
         ]
         for name, value in fields.items():
             args += [name, value]

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import redis
 
-from bigbrain.engine.store import connect
+from bigbrain.engine.server import connect
 from bigbrain.errors import StoreError, WiringError
 from bigbrain.stores.store import Store
 

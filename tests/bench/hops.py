@@ -17,7 +17,8 @@ from celery import Celery, chain
 from bigbrain.embedded import redis_server
 from bigbrain.engine.channels import Hub
 from bigbrain.engine.runs import Runs
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.messages import Request, user
 from bigbrain.reception import Reception
 from bigbrain.settings import Settings, broker_url

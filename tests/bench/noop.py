@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bigbrain import Brain
-from bigbrain.engine.store import connect
+from bigbrain.engine.server import connect
 from bigbrain.settings import Settings
 from tests.brains import hops
 from workers import app
@@ -23,4 +23,4 @@ def noop(key: str) -> None:
 
 def queue() -> CeleryQueue:
     """The queue that the brain's steps go to."""
-    return CeleryQueue()
+    return CeleryQueue(client)

@@ -19,7 +19,8 @@ from bigbrain.cli import main
 from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.history import History
 from bigbrain.engine.records import END
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.identity import Identity
 from bigbrain.loading import load
 from bigbrain.messages import JSON

@@ -27,6 +27,8 @@ def test_a_change_starts_the_command_again(tmp_path: Path) -> None:
     brain = tmp_path / "brain.py"
     brain.write_text("import signal; print('first', flush=True); signal.pause()")
     code = (
+        # a shell that starts the tests in its background has them ignore SIGINT
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "import sys; from pathlib import Path; from bigbrain.cli.reload import rerun_on_change; "
         "rerun_on_change([sys.executable, 'brain.py'], Path('.'))"
     )

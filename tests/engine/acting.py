@@ -74,5 +74,8 @@ class Kept:
     def send(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
         self.sent.append((run_id, attempt, tuple(step.path for step in steps), closed))
 
+    def message(self, run_id: str, attempt: int, steps: Sequence[Step], *, closed: bool) -> None:
+        """None: they are told by `send`."""
+
     def names(self) -> Sequence[str]:
         return self._names

@@ -16,7 +16,8 @@ from bigbrain.chat import Chat
 from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.channels import SILENCE, Follower, Hub
 from bigbrain.engine.records import END, Claim, LogId, Outcome
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.engine.writer import LogWriter
 from bigbrain.errors import RunExpired
 from bigbrain.events import Closed, Delta, Event, Failed, Finished, Opened, collect, write_events

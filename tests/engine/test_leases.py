@@ -12,7 +12,8 @@ import pytest
 from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.leases import Leases
 from bigbrain.engine.records import Claim
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.errors import RunCancelled, RunInterrupted
 from bigbrain.scope import Scope
 from tests.engine.acting import new_run, until

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.records import LogId
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.engine.writer import PENDING, LogWriter, Tape, merged
 from bigbrain.errors import RunCancelled, RunError, RunInterrupted
 from bigbrain.events import Closed, Delta, Event, Finished, Opened, Started, collect, read_events

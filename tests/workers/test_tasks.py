@@ -16,7 +16,8 @@ from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.channels import Hub
 from bigbrain.engine.records import NewRun, RunRecord
 from bigbrain.engine.runs import Runs
-from bigbrain.engine.store import RunStore, connect
+from bigbrain.engine.server import connect
+from bigbrain.engine.store import RunStore
 from bigbrain.events import Event, Failed, Started, checked, collect
 from bigbrain.messages import Request, user
 from bigbrain.program import Program
@@ -109,7 +110,7 @@ class Office:
         app.conf.broker_url = broker_url(url)
         self.folder = folder
         self.store = RunStore(connect(url))
-        self.queue = CeleryQueue()
+        self.queue = CeleryQueue(self.store.client)
         self.brain = brain_of(folder, source)
         self.program: Program = self.brain.program(Settings())
         self.runs = Runs(self.program, self.store, self.queue)
