@@ -26,6 +26,7 @@ from bigbrain.program import Program
 from bigbrain.reception import Reception
 from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
+from bigbrain.telemetry import telemetry
 from bigbrain.traced import Traced
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -54,7 +55,8 @@ def at_work(
     initiative: whether it also acts for the brain: puts its schedules on record and fires what is due.
     """
     ring = RedisRing(connect(redis.url, connections=2))
-    program.listen(ring, meters)
+    sent = telemetry(settings, brain.name)
+    program.listen(ring, meters, *([sent] if sent else []))
     store, queue = RunStore(connect(redis.url), kept=settings.keep), LocalQueue()
     runs = Runs(program, store, queue)
     # renewals have to give up before the lease that they renew has lapsed
@@ -73,6 +75,8 @@ def at_work(
         hub.close()
         engine.close()
         ring.close()
+        if sent is not None:
+            sent.close()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar, get_args
@@ -76,9 +77,9 @@ class Settings:
     anthropic_base_url: str = field(default="", repr=False)
     """`BIG_BRAIN_ANTHROPIC_BASE_URL`: base URL of an Anthropic-compatible server; unset: Anthropic itself."""
     telemetry: Telemetry = ""
-    """`BIG_BRAIN_TELEMETRY`: `stdout` or `otlp` to send OpenTelemetry; unset: none."""
+    """`BIG_BRAIN_TELEMETRY`: `stdout` or `otlp` to send OpenTelemetry's spans and metrics of runs; unset: none."""
     otlp_endpoint: str = field(default="", repr=False)
-    """`BIG_BRAIN_OTLP_ENDPOINT`: URL of the collector when telemetry is `otlp`."""
+    """`BIG_BRAIN_OTLP_ENDPOINT`: URL of the collector when telemetry is `otlp`, such as `http://127.0.0.1:4318`."""
     log: Log = "text"
     """`BIG_BRAIN_LOG`: `text` for people (default), `json` for one JSON object a line."""
     queue: str = "workers.chains:CeleryQueue"
@@ -281,6 +282,16 @@ def _either(words: tuple[str, ...]) -> str:
 def _contradictions(settings: Settings) -> Iterator[str]:
     if settings.telemetry == "otlp" and not settings.otlp_endpoint:
         yield "`BIG_BRAIN_TELEMETRY` is `otlp`, but nothing says where to; set `BIG_BRAIN_OTLP_ENDPOINT`"
+    if settings.telemetry and not all(map(_installed, ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))):
+        yield "`BIG_BRAIN_TELEMETRY` needs OpenTelemetry's packages; install them with `pip install 'bigbrain[telemetry]'`"
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        # not even what it would be inside of
+        return False
 
 
 def _variable(name: str) -> str:

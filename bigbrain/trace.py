@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 KINDS: dict[str, tuple[str, ...]] = {
     # the run: put on record by the web tier or a trigger, ended by the worker that did its last step
     "run.start": ("model", "stream"),
-    "run.end": ("status", "code"),
+    # `seconds`: since it was put on record
+    "run.end": ("status", "code", "seconds"),
     # a schedule has started it; `due`: the instant that it answers for, in seconds since 1970
     "fired": ("due",),
     # one step of its plan; `waited`: seconds from when it was due until a worker had it

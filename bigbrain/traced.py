@@ -30,8 +30,11 @@ class Traced:
         seconds = time.perf_counter() - began
         result = outcome.done.get("result", "done")
         trail.tell("step.end", seconds=seconds, usage=outcome.done.get("usage", {}), result=result)
+        # both moments by the server's clock, and what has passed here since the later one
+        whole = (claim.at - claim.begun) / 1000 + seconds
         if outcome.status != "running":
-            trail.tell("run.end", status=outcome.status, code="" if outcome.status == "done" else result)
+            code = "" if outcome.status == "done" else result
+            trail.tell("run.end", status=outcome.status, code=code, seconds=whole)
         elif outcome.next == END:
-            trail.tell("run.end", status="done", code="")
+            trail.tell("run.end", status="done", code="", seconds=whole)
         return outcome

@@ -26,6 +26,7 @@ from bigbrain.metrics import Meters
 from bigbrain.program import Program
 from bigbrain.ring import RedisRing
 from bigbrain.settings import Settings
+from bigbrain.telemetry import Telemetry, telemetry
 from bigbrain.traced import Traced
 from workers.chains import CeleryQueue
 from workers.metrics import expose
@@ -53,6 +54,7 @@ class Process:
         self._engine: Engine | None = None
         self._ring: RedisRing | None = None
         self._meters: Meters | None = None
+        self._telemetry: Telemetry | None = None
         self._closing = threading.Event()
         self._waking: threading.Thread | None = None
         self.pool: JSON = None
@@ -96,6 +98,9 @@ class Process:
         if self._ring is None:
             self._ring = RedisRing(connect(self._settings.redis_url, connections=2))
             program.listen(self._ring)
+            self._telemetry = telemetry(self._settings, self._name)
+            if self._telemetry is not None:
+                program.listen(self._telemetry)
         return program
 
     def meters(self) -> Meters:
@@ -115,6 +120,7 @@ class Process:
         self._runs = None
         self._engine = None
         self._ring = None
+        self._telemetry = None
         self._waking = None
 
     def keep_awake(self, name: str) -> None:
@@ -165,6 +171,8 @@ class Process:
             self._engine.close()
         if self._ring is not None:
             self._ring.close()
+        if self._telemetry is not None:
+            self._telemetry.close()
 
 
 process = Process()

@@ -143,6 +143,8 @@ class Claim(msgspec.Struct, frozen=True):
     """How often this step has failed and was to run anew."""
     at: int = 0
     """When it was claimed, in ms since 1970 by the server's clock."""
+    begun: int = 0
+    """When its run began, by the same clock."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -132,7 +132,7 @@ CLAIM = (
 -- ARGV: id, path, attempt, owner (its process, a colon, what is new for each claim), lease ms.  A message that does not name the step that is next does nothing.
 -- A call made again because its answer got lost finds its own claim.
 local id, now = ARGV[1], clock()
-local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures', 'expires', 'claimed')
+local r = redis.call('HMGET', key(id, ''), 'status', 'cursor', 'attempt', 'owner', 'lease', 'fence', 'seq', 'state', 'request', 'flow', 'plan', 'stop', 'sent', 'waited', 'lapses', 'spread', 'parent', 'failures', 'expires', 'claimed', 'begun')
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= ARGV[2] or r[3] ~= ARGV[3] then return false end
 -- one whose time is over is ended by `wake`
 if expired(r[19], now) then return false end
@@ -158,7 +158,7 @@ if tonumber(ARGV[3]) > 1 then
   for _, entry in ipairs(redis.call('XRANGE', key(id, ':log'), (redis.call('HGET', key(id, ''), 'kept') + 1) .. '-0', '+')) do loose[#loose + 1] = entry[2][2] end
   saved = redis.call('LRANGE', key(id, ':saved'), 0, -1)
 end
-return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members, loose, saved, r[18] or 0, claimed}
+return {fence, r[7], r[8], r[9], r[10], r[11], r[12] or '', waited, r[15] or 0, redis.call('LRANGE', key(id, ':messages'), 0, -1), r[17] or '', members, loose, saved, r[18] or 0, claimed, r[21]}
 """
 )
 

@@ -134,6 +134,7 @@ class RunStore:
             saved,
             failures,
             at,
+            begun,
         ) = row
         return Claim(
             run_id=run_id,
@@ -154,6 +155,7 @@ class RunStore:
             saved=tuple(saved),
             failures=int(failures),
             at=int(at),
+            begun=int(begun),
             members=tuple(MemberEnd(m[0].decode(), m[1], m[2], tuple(m[3])) for m in members),
         )
 
