@@ -6,14 +6,13 @@ Source: OpenAI API reference, "Create chat completion". Writing one is in `opena
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, TypeGuard, get_args
+from typing import Annotated
 
 import msgspec
 
 from bigbrain.messages import (
     JSON,
     AnswerSchema,
-    Effort,
     File,
     ForcedTool,
     Image,
@@ -21,7 +20,6 @@ from bigbrain.messages import (
     Part,
     Request,
     Text,
-    Think,
     ToolCall,
     ToolChoice,
     ToolResult,
@@ -31,6 +29,7 @@ from bigbrain.wire.fields import read_as, unsupported, wrong
 from bigbrain.wire.openai_chat_thinking import read_thinking
 from bigbrain.wire.openai_content import NAME, Content, noted, read_arguments, read_content
 from bigbrain.wire.openai_content import meaningful as without_blanks
+from bigbrain.wire.openai_effort import read_effort
 
 CHOICES: dict[str, ToolChoice] = {"auto": "auto", "required": "any", "none": "none"}
 """OpenAI's words for the choice of tools → ours."""
@@ -188,7 +187,7 @@ def read_request(body: JSON) -> Request:
         temperature=read.temperature,
         top_p=read.top_p,
         stop=_read_stop(read.stop),
-        think=_read_effort(read.reasoning_effort),
+        think=read_effort(read.reasoning_effort, "reasoning_effort"),
         user=read.user or read.safety_identifier or "",
         extra={NAME: extra} if extra else {},
     )
@@ -208,18 +207,6 @@ def _refuse_the_impossible(kept: _Kept, read: _Body) -> None:
 def _read_stop(stop: str | list[str] | None) -> tuple[str, ...]:
     """An empty stop text would stop everything and is passed over."""
     return tuple(text for text in ([stop] if isinstance(stop, str) else stop or ()) if text)
-
-
-def _is_effort(word: str) -> TypeGuard[Effort]:
-    return word in get_args(Effort)
-
-
-def _read_effort(word: str | None) -> Think | None:
-    if word is None:
-        return None
-    if not _is_effort(word):
-        raise wrong("reasoning_effort", f"is {word!r}; use one of {', '.join(get_args(Effort))}")
-    return word
 
 
 def _read_format(form: _Format | None) -> AnswerSchema | None:

@@ -145,6 +145,11 @@ def write_content(parts: Iterable[Part]) -> JSON:
     return written
 
 
+def address_of(image: Image) -> str:
+    """Where an image is; one that came along is its own address."""
+    return f"data:{image.media_type or 'image/png'};base64,{image.data}" if image.data else image.url
+
+
 def _write_part(part: Part) -> dict[str, JSON]:
     """One part; empty for those that are not content here."""
     match part:
@@ -166,7 +171,7 @@ def _write_part(part: Part) -> dict[str, JSON]:
 def _write_image(image: Image) -> dict[str, JSON]:
     if image.file_id:
         return {"type": "file", "file": {"file_id": image.file_id}}
-    url = f"data:{image.media_type or 'image/png'};base64,{image.data}" if image.data else image.url
+    url = address_of(image)
     detail = own(image.vendor).get("detail")
     return {"type": "image_url", "image_url": {"url": url, **({} if detail is None else {"detail": detail})}}
 

@@ -12,7 +12,7 @@ import msgspec
 
 from bigbrain.messages import JSON, Audio, File, Image, Part, Text, Thinking, ToolCall, ToolResult
 from bigbrain.wire.fields import read_as, wrong
-from bigbrain.wire.openai_content import ImageUrl, InputAudio, meaningful, noted, own, read_data_uri
+from bigbrain.wire.openai_content import ImageUrl, InputAudio, address_of, meaningful, noted, own, read_data_uri
 
 TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 """The types of parts that carry plain text."""
@@ -123,8 +123,7 @@ def _write_image(image: Image) -> dict[str, JSON]:
     written: dict[str, JSON] = {"type": "input_image", **({} if detail is None else {"detail": detail})}
     if image.file_id:
         return {**written, "file_id": image.file_id}
-    url = f"data:{image.media_type or 'image/png'};base64,{image.data}" if image.data else image.url
-    return {**written, "image_url": url}
+    return {**written, "image_url": address_of(image)}
 
 
 def _write_file(file: File) -> dict[str, JSON]:

@@ -9,13 +9,14 @@ Source: OpenAI API reference, "Create a model response". Writing one is in `open
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, TypeGuard, get_args
+from typing import Annotated
 
 import msgspec
 
-from bigbrain.messages import JSON, AnswerSchema, Effort, Message, Request, Text, Think, ToolSpec
+from bigbrain.messages import JSON, AnswerSchema, Message, Request, Text, ToolSpec
 from bigbrain.wire.fields import read_as, wrong
 from bigbrain.wire.openai_content import NAME, noted
+from bigbrain.wire.openai_effort import read_effort
 from bigbrain.wire.openai_responses_asking import LOGPROBS
 from bigbrain.wire.openai_responses_items import REFERENCE, Conversation, kind_of
 from bigbrain.wire.openai_responses_tools import read_choice, read_tools
@@ -105,7 +106,7 @@ def read_request(body: JSON) -> Request:
         max_tokens=read.max_output_tokens,
         temperature=read.temperature,
         top_p=read.top_p,
-        think=_read_effort(read.reasoning.effort if read.reasoning else None),
+        think=read_effort(read.reasoning.effort if read.reasoning else None, "reasoning.effort"),
         user=read.user or "",
         extra=_read_extra(body),
     )
@@ -143,18 +144,6 @@ def _pass_over(item: JSON, path: str) -> None:
 def _read_instructions(instructions: str | None) -> tuple[Message, ...]:
     """Marked, because they are of this request alone and not of the conversation."""
     return (Message("system", (Text(instructions, vendor=noted(field="instructions")),)),) if instructions else ()
-
-
-def _is_effort(word: str) -> TypeGuard[Effort]:
-    return word in get_args(Effort)
-
-
-def _read_effort(word: str | None) -> Think | None:
-    if word is None:
-        return None
-    if not _is_effort(word):
-        raise wrong("reasoning.effort", f"is {word!r}; use one of {', '.join(get_args(Effort))}")
-    return word
 
 
 def _read_format(form: _Format | None) -> AnswerSchema | None:
