@@ -17,18 +17,11 @@ FAST = [
     ["mypy"],
     ["pytest", "-q", "-m", "not slow", "-n", "auto"],
 ]
-ALONE = [
-    "tests/chaos",
-    "tests/cli/test_up.py",
-    "tests/stack/test_rolling.py",
-    "tests/stack/test_up.py",
-    "tests/test_supervisor.py",
-    "tests/triggers",
-]
+ALONE = ["tests/chaos", "tests/stack/test_rolling.py", "tests/test_supervisor.py", "tests/triggers"]
 """Tests that stop, kill and wait for processes want the machine for themselves; most others only wait."""
 
 SLOW = [
-    ["pytest", "-q", "-m", "slow", "-n", "2", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
+    ["pytest", "-q", "-m", "slow", "-n", "3", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
     ["pytest", "-q", "-m", "slow", *ALONE],
 ]
 

@@ -33,6 +33,7 @@ from web import (
     responses,
     runs,
     schedules,
+    ui,
 )
 from web.endpoints import Endpoints
 from web.keys import Keys
@@ -104,6 +105,7 @@ def create_app(
     app.register_blueprint(health.routes(client, workers or partial(health.live_workers, client)))
     app.register_blueprint(diagnostics.routes(client))
     app.register_blueprint(metrics.routes(meters, reception.hub.store, reception.runs.queue.names))
+    app.register_blueprint(ui.routes())
     app.register_blueprint(openapi.routes(app))
     app.wsgi_app = OnceOnly(app.wsgi_app)  # type: ignore[method-assign]  # as Flask's documentation has it
     return app

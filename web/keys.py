@@ -11,9 +11,10 @@ from werkzeug.datastructures import Headers
 
 from bigbrain.errors import Unauthorized
 from bigbrain.identity import scope_of
+from web import ui
 
-OPEN = frozenset({"/healthz"})
-"""What load balancers ask without a key."""
+OPEN = frozenset({"/healthz"}) | ui.PATHS
+"""What load balancers ask without a key, and the page on which people give theirs."""
 HOOKS = "/v1/hooks/"
 """What is called by those who prove themselves otherwise; the view asks for a key where they do not."""
 

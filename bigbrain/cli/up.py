@@ -96,6 +96,7 @@ def _welcome(log: JoinedLog, address: Address, size: Size, settings: Settings, r
     log.write(NAME, f"`{report.name}` is ready at {address.local_url}")
     if size.flower:
         log.write(NAME, f"Flower is at http://127.0.0.1:{stack.FLOWER_PORT}")
+    log.write(NAME, f"see its runs at {address.local_url}/ui")
     log.write(NAME, "try it:")
     log.write(NAME, curl(address.local_url, report.name, keyed=bool(settings.keys)))
 

@@ -27,22 +27,22 @@ Figures = dict[str, float]
 
 
 def idle(port: int, quick: bool) -> tuple[Seen, int]:
-    count = 20 if quick else 60
+    count = 6 if quick else 60
     return asyncio.run(run(port, "stamps:16@100", clients=1, each=count)), count
 
 
 def plain(port: int, quick: bool) -> tuple[Seen, int]:
-    each = 10 if quick else 50
+    each = 5 if quick else 50
     return asyncio.run(run(port, "stamps:16", clients=4, each=each, stream=False)), 4 * each
 
 
 def paced(port: int, quick: bool) -> tuple[Seen, int]:
-    tokens = 40 if quick else 160
+    tokens = 16 if quick else 160
     return asyncio.run(run(port, f"stamps:{tokens}@20", clients=64, each=1, ramp=1.0)), 64
 
 
 def burst(port: int, quick: bool) -> tuple[Seen, int]:
-    tokens = 300 if quick else 1000
+    tokens = 100 if quick else 1000
     return asyncio.run(run(port, f"stamps:{tokens}", clients=16, each=2)), 32
 
 
