@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urljoin
 
 import anthropic
 import httpx2
@@ -121,3 +123,13 @@ def test_bodies_over_a_megabyte_are_the_operators_to_allow(front: str) -> None:
         chat.chat.completions.create(model="echo", messages=[{"role": "user", "content": "x" * 2_000_000}])
 
     assert got.value.status_code == 413
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_page_for_people_finds_its_files_under_any_path(front: str, place: str) -> None:
+    page = f"{front}{place}/ui"
+    html = httpx2.get(page).text
+    files = re.findall(r'(?:href|src)="(ui/[^"]+)"', html)
+
+    assert len(files) > 1
+    assert {httpx2.get(urljoin(page, file)).status_code for file in files} == {200}
