@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from bigbrain.engine.records import END, Claim, LogId, NewRun, Outcome, Terms
+from bigbrain.engine.records import END, Claim, LogId, Message, NewRun, Outcome, Terms
 from bigbrain.engine.store import RunStore
 from bigbrain.events import Closed, Delta, Failed, Finished, Opened, Started, read_events, write_events
 from bigbrain.messages import Text
@@ -53,6 +53,26 @@ def test_a_run_that_starts_has_its_first_event_in_the_log(store: RunStore) -> No
 def test_an_id_that_is_taken_starts_nothing(store: RunStore) -> None:
     assert store.start(new_run())
     assert not store.start(new_run())
+
+
+def test_the_message_of_the_first_step_is_sent_with_the_start_and_with_no_other_run(store: RunStore) -> None:
+    store.client.lpush("io", "before")
+
+    assert store.start(new_run(), message=Message("io", b"first"))
+    assert not store.start(new_run(), message=Message("io", b"another"))
+    # workers take from the right
+    assert store.client.lrange("io", 0, -1) == [b"first", b"before"]
+
+
+def test_a_start_that_is_made_again_because_its_answer_got_lost_sends_one_message(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = store._start
+    # what redis-py does when a connection breaks between the call and its answer
+    monkeypatch.setattr(store, "_start", lambda args: script(args=args) and script(args=args))
+
+    assert store.start(new_run(), message=Message("io", b"first"))
+    assert store.client.lrange("io", 0, -1) == [b"first"]
 
 
 def test_only_the_step_that_is_next_can_be_claimed(store: RunStore) -> None:
