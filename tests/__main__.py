@@ -17,11 +17,11 @@ FAST = [
     ["mypy"],
     ["pytest", "-q", "-m", "not slow", "-n", "auto"],
 ]
-ALONE = ["tests/chaos", "tests/stack/test_rolling.py", "tests/test_supervisor.py", "tests/triggers"]
-"""Tests that stop, kill and wait for processes want the machine for themselves; most others only wait."""
+ALONE = ["tests/chaos", "tests/stack/test_rolling.py", "tests/test_supervisor.py"]
+"""Tests that load the machine, or watch processes of theirs by the second, want it for themselves; most others only wait."""
 
 SLOW = [
-    ["pytest", "-q", "-m", "slow", "-n", "3", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
+    ["pytest", "-q", "-m", "slow", "-n", "4", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
     ["pytest", "-q", "-m", "slow", *ALONE],
 ]
 
