@@ -4,7 +4,7 @@ A span is made when what it tells of is over, and its id is a function of the ru
 one trace, in whichever processes its steps were executed, and none of them has to hand anything to the next one. Texts
 are in no span.
 
-The names are those of OpenTelemetry's semantic conventions for generative AI, as of version 1.41 (in development).
+The names are those of OpenTelemetry's semantic conventions for generative AI, as of version 1.44 (in development).
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 """Bounds of the tokens of calls, as the conventions advise."""
 
+NAME, UNNAMED = "service.name", "unknown_service"
+"""Where a resource has its name, and what it is called there when nobody has named it."""
+
 Attributes = dict[str, AttributeValue]
 
 
@@ -69,7 +72,9 @@ class Spans:
 
     def __init__(self, spans: SpanProcessor, numbers: MetricReader, service: str) -> None:
         # what the environment says of the resource and of sampling counts, as OpenTelemetry promises
-        resource = Resource.create({"service.name": service})
+        resource = Resource.create()
+        if str(resource.attributes.get(NAME, UNNAMED)).startswith(UNNAMED):
+            resource = resource.merge(Resource({NAME: service}))
         self._ids = _Ids()
         self._provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
         self._provider.add_span_processor(spans)

@@ -206,6 +206,23 @@ def test_a_trace_is_sampled_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("environment", "name"),
+    [({}, "jarvis"), ({"OTEL_SERVICE_NAME": "x"}, "x"), ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=y"}, "y")],
+)
+def test_the_sender_has_the_brains_name_unless_it_was_named(
+    environment: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    one = Collector()
+    one.tracer.trace(TraceEvent("run.end", "r1", 100.0, "b", "0", 1, {"seconds": 2.0, "status": "done", "code": ""}))
+    [span] = one.spans
+    one.tracer.close()
+
+    assert span.resource.attributes["service.name"] == name
+
+
+@pytest.mark.parametrize(
     ("telemetry", "endpoint", "provider"),
     [
         ("", "", "ProxyTracerProvider"),
