@@ -19,7 +19,7 @@ from bigbrain.engine.local import LocalQueue
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import Runs
 from bigbrain.engine.server import connect
-from bigbrain.engine.store import LEASE, RunStore
+from bigbrain.engine.store import RENEWAL, RunStore
 from bigbrain.initiative import own_scope, with_initiative
 from bigbrain.metrics import Meters
 from bigbrain.program import Program
@@ -59,8 +59,7 @@ def at_work(
     program.listen(ring, meters, *([sent] if sent else []))
     store, queue = RunStore(connect(redis.url), kept=settings.keep), LocalQueue()
     runs = Runs(program, store, queue)
-    # renewals have to give up before the lease that they renew has lapsed
-    hasty = RunStore(connect(redis.url, connections=2, retries=0, timeout=LEASE / 4))
+    hasty = RunStore(connect(redis.url, connections=2, retries=0, timeout=RENEWAL))
     engine = Engine(Traced(program, program.tracers), runs, renewing=hasty)
     hub = Hub(store)
     process = f"{gethostname()}:{os.getpid()}"

@@ -21,7 +21,7 @@ ALONE = ["tests/chaos", "tests/stack/test_rolling.py", "tests/test_supervisor.py
 """Tests that load the machine, or watch processes of theirs by the second, want it for themselves; most others only wait."""
 
 SLOW = [
-    ["pytest", "-q", "-m", "slow", "-n", "4", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
+    ["pytest", "-q", "-m", "slow", "-n", "3", "--dist", "loadfile", *(f"--ignore={path}" for path in ALONE)],
     ["pytest", "-q", "-m", "slow", *ALONE],
 ]
 

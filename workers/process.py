@@ -18,7 +18,7 @@ from bigbrain.engine.leases import hand_back
 from bigbrain.engine.runner import Engine
 from bigbrain.engine.runs import SOONEST, Runs
 from bigbrain.engine.server import connect
-from bigbrain.engine.store import LEASE, RunStore
+from bigbrain.engine.store import RENEWAL, RunStore
 from bigbrain.initiative import Initiative, own_scope, with_initiative
 from bigbrain.loading import load
 from bigbrain.messages import JSON
@@ -84,7 +84,7 @@ class Process:
             if self._engine is None:
                 program = self.program()
                 program.warm()
-                hasty = connect(self._settings.redis_url, connections=2, retries=0, timeout=LEASE / 4)
+                hasty = connect(self._settings.redis_url, connections=2, retries=0, timeout=RENEWAL)
                 self.tell()
                 program.listen(self.meters())
                 self._engine = Engine(Traced(program, program.tracers), runs, renewing=RunStore(hasty))

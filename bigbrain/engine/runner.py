@@ -41,7 +41,7 @@ class Engine:
     """Executes steps of a program's runs; one for each process, made after a fork."""
 
     def __init__(self, acts: Acts, runs: Runs, *, renewing: RunStore | None = None) -> None:
-        """renewing: the same runs over a client that gives up within a quarter of a lease."""
+        """renewing: the same runs over a client that gives up before a lease is over."""
         self.acts = acts
         self.runs = runs
         self.store = runs.store

@@ -20,6 +20,9 @@ from bigbrain.events import Failed, write_events
 
 LEASE = 3.0
 """Seconds that a claimed step is its owner's; renewed four times in that span."""
+RENEWAL = LEASE * 3 / 4
+"""Seconds that a renewal waits for its answer: as long as it is of use, because a server whose disk is busy answers late and
+has renewed the lease all the same."""
 LATE = 0.5
 """Seconds by which a renewal may be late before it is asked whether its process is there at all."""
 LOOK = 0.4

@@ -13,7 +13,7 @@ from bigbrain.embedded import EmbeddedRedis
 from bigbrain.engine.leases import Leases
 from bigbrain.engine.records import Claim
 from bigbrain.engine.server import connect
-from bigbrain.engine.store import RunStore
+from bigbrain.engine.store import LEASE, RENEWAL, RunStore
 from bigbrain.errors import RunCancelled, RunInterrupted
 from bigbrain.scope import Scope
 from tests.engine.acting import new_run, until
@@ -254,3 +254,22 @@ def test_a_stop_is_heard_after_the_listeners_connection_was_cut(redis_server: Em
     leases.close()
     until(lambda: not listens())
     store.client.close()
+
+
+@pytest.mark.slow
+def test_a_server_that_answers_late_renews_all_the_same(
+    redis_server: EmbeddedRedis, caplog: pytest.LogCaptureFixture
+) -> None:
+    hasty = RunStore(connect(redis_server.url, connections=2, retries=0, timeout=RENEWAL))
+    leases = Leases(hasty)
+    one, scope = claim(hasty), Scope()
+    with leases.hold(one, scope):
+        for _ in range(3):
+            renewed(hasty)
+            # a disk that is busy holds a server up as long
+            hasty.client.client_pause(int(LEASE * 500))
+    leases.close()
+
+    assert not scope.cancelled
+    assert "could not be renewed" not in caplog.text
+    hasty.client.close()
