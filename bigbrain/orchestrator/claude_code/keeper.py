@@ -1,4 +1,4 @@
-"""Runs a command and ends it with all that it started: `python keeper.py LINE GRACE COMMAND…`.
+"""Runs a command and ends it with all that it started: `python keeper.py LINE GRACE OWNER COMMAND…`.
 
 A separate program between us and the Claude Code CLI, because it must still act when
 the process that asked has been killed. It leads a process group (whoever starts it sees
@@ -6,7 +6,7 @@ to that) in which the command runs. LINE is the number of a socket whose other e
 asking process holds. The group is ended, TERM first and KILL after GRACE seconds, when
 this program gets TERM and when that other end is closed, at the latest by the kernel,
 however its owner dies. A copy of that end may live on in a process that its owner forked,
-so the owner itself is looked at as well, once a second. When the command ends by itself, its exit status is written to
+so the owner itself is looked at as well, once a second; OWNER is its pid, because it may be gone before we have asked who started us. When the command ends by itself, its exit status is written to
 LINE as digits, and what it left running is killed.
 
 All that it holds open, such as the lock of a session, stays open until the group is
@@ -26,8 +26,8 @@ LOOK = 1.0
 
 
 def main(argv: list[str]) -> None:
-    """Run the command in `argv[3:]`; does not return, because this process is one of the group that it ends."""
-    line, grace, command = int(argv[1]), float(argv[2]), argv[3:]
+    """Run the command in `argv[4:]`; does not return, because this process is one of the group that it ends."""
+    line, grace, owner, command = int(argv[1]), float(argv[2]), int(argv[3]), argv[4:]
     # A thread that blocks signals hands that on to what it starts.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signals = _watched(signal.SIGTERM, signal.SIGCHLD)
@@ -35,15 +35,14 @@ def main(argv: list[str]) -> None:
         child = _started(command, line)
     except OSError as error:
         sys.exit(f"{command[0]} cannot be started: {error.strerror}")
-    status = _watch(child, signals, line, grace)
+    status = _watch(child, signals, line, grace, owner)
     if status is not None:
         _tell(line, status)
     os.killpg(0, signal.SIGKILL)
 
 
-def _watch(child: int, signals: int, line: int, grace: float) -> int | None:
+def _watch(child: int, signals: int, line: int, grace: float, owner: int) -> int | None:
     """The exit status of `child` when it ends by itself; None when it was ended, or would not end."""
-    owner = os.getppid()
     while (status := _ended(child)) is None:
         ready, _, _ = select.select([signals, line], [], [], LOOK)
         stop = signals in ready and signal.SIGTERM in os.read(signals, 4096)

@@ -174,7 +174,7 @@ class Process:
 
 def _started(command: Command, line: int, prompt: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", KEEPER, str(line), str(GRACE), *command.argv],
+        [sys.executable, "-I", "-S", KEEPER, str(line), str(GRACE), str(os.getpid()), *command.argv],
         env=dict(command.env),
         cwd=command.cwd,
         stdin=prompt,

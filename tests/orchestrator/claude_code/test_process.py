@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 
 from bigbrain.errors import ModelBroke
 from bigbrain.orchestrator.claude_code import process as module
-from bigbrain.orchestrator.claude_code.process import Command, Process
+from bigbrain.orchestrator.claude_code.process import KEEPER, Command, Process
 from tests.orchestrator.claude_code.cli import alive, gone, until
 
 ENV = {"PATH": os.defpath}
@@ -196,6 +197,16 @@ def test_when_its_owner_is_killed_it_ends_as_well(tmp_path: Path, script: str) -
         owner.kill()
 
     assert until(lambda: not alive(pid) and not alive(group))
+
+
+@pytest.mark.slow
+def test_when_its_owner_is_gone_before_it_has_looked_it_ends_all_the_same() -> None:
+    # we are not whom it is to look after; the other end of its line is open, as in a process that was forked
+    ours, line = socket.socketpair()
+    with ours, line:
+        command = [sys.executable, "-I", "-S", KEEPER, str(line.fileno()), "1", "1", "/bin/sleep", "100"]
+        with subprocess.Popen(command, pass_fds=(line.fileno(),), start_new_session=True) as keeper:
+            assert until(lambda: keeper.poll() is not None)
 
 
 @pytest.mark.slow
