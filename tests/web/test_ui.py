@@ -64,9 +64,12 @@ def test_the_page_asks_for_routes_and_elements_that_there_are() -> None:
     asked = {
         re.sub(r"\$\{[^}]*\}", "*", path).partition("?")[0] for path in re.findall(r'ask\([`"]([^`"]+)[`"]', script)
     }
-    assert {f"/{path}" for path in asked} - {"/v1/runs/*/*"} <= rules
-    assert {"/v1/runs/*/cancel", "/v1/runs/*/retry"} <= rules
+    # the last one stands for two
+    assert asked == {"v1/chat/completions", "v1/models", "v1/runs", "v1/runs/*", "v1/runs/*/events", "v1/runs/*/*"}
+    assert {f"/{path}" for path in asked - {"v1/runs/*/*"}} <= rules
+    assert {f"/v1/runs/*/{verb}" for verb in re.findall(r'command\("(\w+)"\)', script)} <= rules
     used = set(re.findall(r'\$\("([\w-]+)"\)', script)) | set(re.findall(r'on\("([\w-]+)"', script))
+    assert {"key", "runs", "timeline", "answer", "question"} <= used
     assert used <= set(re.findall(r'id="([\w-]+)"', page))
 
 
